@@ -108,9 +108,13 @@ class BuildHook(BuildHookInterface):
         if has_kernels:
             parts.append(self._part("library", LIBRARY.name, LIBRARY, licenses))
         required = [_package(one, "required") for one in core.dependencies]
-        optional = [_package(one, "optional") for one in sorted({
-            one for extra in core.optional_dependencies.values() for one in extra
-        } - {*core.dependencies}) if not one.startswith(core.name)]  # fmt: skip
+        optional = [
+            _package(one, "optional")
+            for one in sorted(
+                {one for extra in core.optional_dependencies.values() for one in extra} - {*core.dependencies}
+            )
+            if not one.startswith(core.name)
+        ]
         packages = list({one["bom-ref"]: one for one in [*optional, *required]}.values())
         contents = json.dumps([own, parts, packages], sort_keys=True)
         return {

@@ -29,12 +29,8 @@ CLAIM = re.compile(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--seed", type=int, required=True, help="written beside the result of the check"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True, help="written beside the result of the check")
     parser.add_argument("--number", type=int, default=60, help="sentences that are drawn")
     arguments = parser.parse_args()
     pages = [
@@ -46,9 +42,7 @@ def main() -> None:
     changes = recent_changes()
     draw = random.Random(arguments.seed)
     # Efraimidis and Spirakis 2006: weights without replacement.
-    keys = [
-        draw.random() ** (1 / (1 + changes[page.relative_to(ROOT).as_posix()])) for page, _ in found
-    ]
+    keys = [draw.random() ** (1 / (1 + changes[page.relative_to(ROOT).as_posix()])) for page, _ in found]
     chosen = sorted(range(len(found)), key=lambda index: -keys[index])[: arguments.number]
     lines = [f"{len(found)} claims, {len(chosen)} of them drawn with seed {arguments.seed}", ""]
     for number, index in enumerate(sorted(chosen), 1):

@@ -51,9 +51,7 @@ def main() -> None:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True, help="name or folder of a trained run")
     parser.add_argument("--rounds", type=int, default=10, help="measured starts of each command")
     parser.add_argument("--import-times", type=int, metavar="N", help="list the N slowest imports")
@@ -97,9 +95,7 @@ def _timed(command: list[str], environment: dict[str, str]) -> Round:
 
 
 def _table(rounds: dict[str, list[Round]]) -> list[str]:
-    lines = [
-        f"{'median of new processes, seconds':36}{'wall':>8}{'range':>14}{'CPU':>8}{'range':>14}"
-    ]
+    lines = [f"{'median of new processes, seconds':36}{'wall':>8}{'range':>14}{'CPU':>8}{'range':>14}"]
     for name, measured in rounds.items():
         cells = []
         for seconds in zip(*measured, strict=True):

@@ -32,15 +32,11 @@ MIN_DICE = 0.5
 
 def main() -> None:
     """Print a glossary and the figures of translating the test split with it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--run", required=True, help="name or folder of a run")
     parser.add_argument("--data-root", help="the folder of the corpus")
     parser.add_argument("--num-terms", type=int, default=50)
-    parser.add_argument(
-        "--num-sentences", type=int, help="the first sentences of the test split only"
-    )
+    parser.add_argument("--num-sentences", type=int, help="the first sentences of the test split only")
     parser.add_argument("--beam-size", type=int)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
@@ -62,9 +58,7 @@ def _pairs(config: Config, root: str | None, split: SplitName) -> list[SentenceP
     return list(read_pairs(data, split, seed=config.seed, report=ReadingReport()))
 
 
-def glossary_of(
-    train: Sequence[SentencePair], test: Sequence[SentencePair], num_terms: int
-) -> dict[str, str]:
+def glossary_of(train: Sequence[SentencePair], test: Sequence[SentencePair], num_terms: int) -> dict[str, str]:
     """The words of the test split with most occurrences that have a clear translation."""
     sources, targets, both = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     frequent = {word for word, _ in _counts(test).most_common(10 * num_terms)}
@@ -130,13 +124,10 @@ def _show(
     seconds: float,
 ) -> None:
     applied = [
-        applied_terms(translation.text, of_line)
-        for translation, of_line in zip(translations, required, strict=True)
+        applied_terms(translation.text, of_line) for translation, of_line in zip(translations, required, strict=True)
     ]
     num_terms = sum(term.is_applied for of_line in applied for term in of_line)
-    num_lines = sum(
-        bool(of_line) and all(term.is_applied for term in of_line) for of_line in applied
-    )
+    num_lines = sum(bool(of_line) and all(term.is_applied for term in of_line) for of_line in applied)
     texts = [translation.text for translation in translations]
     [bleu] = score_corpus(texts, references, ["bleu"])
     sys.stdout.write(

@@ -66,10 +66,7 @@ def write_corpus(folder: Path) -> None:
         return " ".join(drawn.choices(words, cum_weights=frequencies, k=length)) + "\n"
 
     for name, number in PAIRS.items():
-        lengths = [
-            min(400, max(1, int(drawn.lognormvariate(3.15, 0.62))))
-            for _ in range(max(60, number // SMALLER))
-        ]
+        lengths = [min(400, max(1, int(drawn.lognormvariate(3.15, 0.62)))) for _ in range(max(60, number // SMALLER))]
         path = folder / "wmt14" / name
         path.with_suffix(".en").write_text("".join(map(sentence, lengths)))
         others = (max(1, int(one * drawn.lognormvariate(0.03, 0.18))) for one in lengths)
@@ -122,18 +119,14 @@ def padded(
 
     def work() -> None:
         torch.backends.cuda.enable_cudnn_sdp(has_cudnn)
-        queries, keys, values = (
-            one.view(pairs, length, heads, width).transpose(1, 2) for one in (q, k, v)
-        )
+        queries, keys, values = (one.view(pairs, length, heads, width).transpose(1, 2) for one in (q, k, v))
         attend = F.scaled_dot_product_attention
         _backward(attend(queries, keys, values, attn_mask=bias, is_causal=is_causal))
 
     return work
 
 
-def packed(
-    pairs: int, length: int, heads: int, width: int, *, is_causal: bool = False
-) -> Callable[[], object]:
+def packed(pairs: int, length: int, heads: int, width: int, *, is_causal: bool = False) -> Callable[[], object]:
     """A forward and backward pass of the flash kernel for sentences of many lengths, without padding between them."""
     from torch.nn.attention import varlen
 
@@ -154,9 +147,7 @@ def packed(
 
 
 def _drawn(*size: int) -> list[Tensor]:
-    return [
-        torch.randn(size, device=DEVICE, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)
-    ]
+    return [torch.randn(size, device=DEVICE, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
 
 
 def _backward(heads: Tensor) -> None:
@@ -234,8 +225,7 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
         marked = trainee.train(0.0, at_least=5, at_most=5, phases=True)
         whole = sum(one.seconds for one in marked)
         found["phases"] = {
-            phase: round(sum(one.phases[phase] for one in marked) / whole, 3)
-            for phase in marked[0].phases
+            phase: round(sum(one.phases[phase] for one in marked) / whole, 3) for phase in marked[0].phases
         }
         with profile(acc_events=True) as profiler:
             took = milliseconds(lambda: trainee.train(0.0, at_least=3, at_most=3))
@@ -247,10 +237,7 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
             "busy": busy / found["mean_ms"],
             "profiled_ms": took / 3,
             "num_kernels": sum(one.count for one in kernels) / 3,
-            "kernels": [
-                (round(one.self_device_time_total / 3e3, 4), one.count / 3, one.key)
-                for one in kernels
-            ],
+            "kernels": [(round(one.self_device_time_total / 3e3, 4), one.count / 3, one.key) for one in kernels],
         }
     return found
 
@@ -275,7 +262,7 @@ def lines_of(found: dict[str, Any], num_kernels: int) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     modes = parser.add_subparsers(dest="mode", required=True)
     corpus = modes.add_parser("corpus")
     corpus.add_argument("folder", type=Path)

@@ -64,15 +64,11 @@ json.dump([translator.translate(line) for line in json.load(sys.stdin)], sys.std
 def hostile_lines() -> Iterator[str]:
     """Lines without an end."""
     generator = random.Random(SEED)
-    with gzip.open(
-        Path(__file__).with_name("ugly_inputs.jsonl.gz"), "rt", encoding="utf-8"
-    ) as file:
+    with gzip.open(Path(__file__).with_name("ugly_inputs.jsonl.gz"), "rt", encoding="utf-8") as file:
         ugly = [json.loads(line)["source"] for line in file]
 
     def characters(first: int, last: int, most: int) -> str:
-        return "".join(
-            chr(generator.randint(first, last)) for _ in range(generator.randint(1, most))
-        )
+        return "".join(chr(generator.randint(first, last)) for _ in range(generator.randint(1, most)))
 
     def words(most: int) -> str:
         return " ".join(generator.choices(WORDS, k=generator.randint(1, most)))
@@ -88,9 +84,7 @@ def hostile_lines() -> Iterator[str]:
         lambda: characters(0x200B, 0x206F, 30) + words(5),
         lambda: characters(0x4E00, 0x9FFF, 80),
         lambda: " " * generator.randint(0, 50),
-        lambda: (
-            f"{generator.random() * 10 ** generator.randint(-9, 12)!r}" * generator.randint(1, 8)
-        ),
+        lambda: f"{generator.random() * 10 ** generator.randint(-9, 12)!r}" * generator.randint(1, 8),
         lambda: f"<{words(3)}>" * generator.randint(1, 10),
         lambda: generator.choice(WORDS) * generator.randint(1, 200),
         lambda: characters(0x21, 0x2F, 100),
@@ -116,9 +110,7 @@ def in_firefox(python: str, page: Path, folder: Path) -> Callable[[Sequence[str]
         # Half of a surrogate pair has no bytes in UTF-8, and no Python string for programs in Rust.
         whole = [line.encode(errors="replace").decode() for line in lines]
         command = [python, "-c", FIREFOX, *map(str, paths)]
-        finished = subprocess.run(
-            command, input=json.dumps(whole), capture_output=True, text=True, check=False
-        )
+        finished = subprocess.run(command, input=json.dumps(whole), capture_output=True, text=True, check=False)
         if finished.returncode:
             raise RuntimeError(finished.stderr.strip().splitlines()[-1:] or finished.returncode)
         found: list[str] = json.loads(finished.stdout)
@@ -133,9 +125,7 @@ def cpu_seconds() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", help="for the int8 engine of tfm")
     parser.add_argument("--page", type=Path, help="a folder of tfm export --to browser")
     parser.add_argument("--firefox", metavar="PYTHON", help="a Python with fxtranslate")

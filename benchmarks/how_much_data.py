@@ -38,9 +38,7 @@ def write(folder: Path, split: str, languages: Sequence[str], pairs: list[tuple[
 
 def main() -> None:
     """Draw the corpora, and write each into a folder of its own."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--pairs", type=int, nargs="+", required=True)
     parser.add_argument("--seed", type=int, default=1)

@@ -151,9 +151,7 @@ around("bold and slanted", ("**", "**"), ("*", "*"), ("~~", "~~"))
 around("underscores", ("__", "__"), ("_", "_"))
 around("tags", ("<b>", "</b>"), ('<a href="x">', "</a>"))
 around("brackets and quotes", ('("', '")'), ('["', '"]'), keeps=rf"[(\[]?{QUOTES}[)\]]?")
-beside(
-    "placeholder", "{name}", "{0}", "%s", "%1$s", "${x}", "{{ name }}", "%(name)s", "$NAME", ":name"
-)
+beside("placeholder", "{name}", "{0}", "%s", "%1$s", "${x}", "{{ name }}", "%(name)s", "$NAME", ":name")
 beside(
     "placeholder in quotes",
     *(f"{one}{name}{two}" for name in ("{name}", "%s", "{0}", "$x") for one, two in ('""', "''")),
@@ -161,62 +159,235 @@ beside(
 )
 beside("placeholder in brackets", "({name})", "(%s)", "[{0}]", "<{name}>")
 beside(
-    "address in quotes", '"a@b.org"', "'https://a.org/b'", '"www.a.org"',
+    "address in quotes",
+    '"a@b.org"',
+    "'https://a.org/b'",
+    '"www.a.org"',
     keeps=rf"{QUOTES}(?:a@b\.org|https://a\.org/b|www\.a\.org){QUOTES}",
-)  # fmt: skip
+)
 beside("address in brackets", "(https://a.org)", "<https://a.org>", "(a@b.org)", "[www.a.org]")
-beside("sign in quotes", "'#'", '"%"', "'/'", '"&"', "'*'", '"@"', "'->'", keeps=rf"{QUOTES}(?:#|%|/|&|\*|@|->){QUOTES}")  # fmt: skip
+beside(
+    "sign in quotes", "'#'", '"%"', "'/'", '"&"', "'*'", '"@"', "'->'", keeps=rf"{QUOTES}(?:#|%|/|&|\*|@|->){QUOTES}"
+)
 beside("signs in brackets", "(!, $, %, ...)", "(#)", "(*)", "(@, #)", "(+/-)", "(?)", "(&)")
 beside("version", "1.0-beta.2", "v4.x", "5.x", "2.3.1", "v1.2", "1.0.0-rc.1", "3.x-dev", "10.0.0+1")
 beside("name with a number", "3.times", "node-18", "utf-8", "x86_64", "H2O", "mp3", "COVID-19")
-beside("file name", "a.txt", "README.md", "my-file.tar.gz", "package.json", ".gitignore", "Makefile.am")  # fmt: skip
+beside("file name", "a.txt", "README.md", "my-file.tar.gz", "package.json", ".gitignore", "Makefile.am")
 beside("path", "/usr/bin/env", "C:\\Windows", "~/.bashrc", "src/a/b.py", "./run", "../x", "docs/a")
 beside("code", "`a.b()`", "`x = 1`", "``code``", "`git push`")
 beside("call", "a.b()", "print(x)", "f(x, y)", "obj.method(1)", "foo()", "np.array([1])")
-beside("name of a program", "snake_case", "camelCase", "std::vector", "a.b.c", "self.x", "my-package", "CONST_NAME")  # fmt: skip
+beside("name of a program", "snake_case", "camelCase", "std::vector", "a.b.c", "self.x", "my-package", "CONST_NAME")
 beside("option", "--help", "-v", "--name=x", "-O2", "/quiet")
 beside("handle", "@anna", "@anna_b", "#topic", "#my-topic", "u/anna", "r/topic")
 beside("issue", "#123", "PR-12", "user/repo#1", "GH-7", "bug 123", "\u00a7 3", "\u00a73.1")
 beside("key", "Ctrl+C", "Alt-F4", "Ctrl + C", "F5", "\u2318C", "<Enter>", "Shift+Tab")
 beside("range", "3-5", "10\u201320", "1990-1995", "2..4", "A-Z", "[0-9]", "1:1")
 beside("time", "10:30", "9am", "10:30 p.m.", "12h30", keeps=r"(?:10[:.]30|9|12h30)")
-beside("date", "2026-11-27", "11/27/2026", "27.11.2026", keeps=r"(?:2026-11-27|\d\d[./]\d\d[./]2026)")  # fmt: skip
-beside("currency", "$5", "5 \u20ac", "\u20ac5", "\u00a33.50", "5 EUR", "US$10", "$1,000", keeps=r"(?:[$\u20ac\u00a3] ?(?:3|5|10|1[.,]000)|(?:3[.,]50|5|10|1[.,]000) ?(?:[$\u20ac\u00a3]|EUR|US\$))")  # fmt: skip
+beside("date", "2026-11-27", "11/27/2026", "27.11.2026", keeps=r"(?:2026-11-27|\d\d[./]\d\d[./]2026)")
+beside(
+    "currency",
+    "$5",
+    "5 \u20ac",
+    "\u20ac5",
+    "\u00a33.50",
+    "5 EUR",
+    "US$10",
+    "$1,000",
+    keeps=r"(?:[$\u20ac\u00a3] ?(?:3|5|10|1[.,]000)|(?:3[.,]50|5|10|1[.,]000) ?(?:[$\u20ac\u00a3]|EUR|US\$))",
+)
 beside("percent", "50%", "50 %", "3.5%", "100 %", keeps=r"(?:50|3[.,]5|100) ?%")
 beside("fraction", "1/2", "3/4", "\u00bd", "24/7")
 beside("unit", "5 kg", "5kg", "10 km/h", "20 \u00b0C", "3 m\u00b2", "5\u2033", "16GB")
-beside("mathematics", "2 + 2 = 4", "x > 3", "a \u2264 b", "3 \u00d7 4", "\u00b15", "x^2", "~5", "\u2248 3", "a != b")  # fmt: skip
+beside("mathematics", "2 + 2 = 4", "x > 3", "a \u2264 b", "3 \u00d7 4", "\u00b15", "x^2", "~5", "\u2248 3", "a != b")
+beside("arrow", "->", "\u2192", "=>", "<-", "\u21d2", "\u2194", keeps="(?:<?[-=]>|<-|[\u2190-\u21ff])")
 beside(
-    "arrow", "->", "\u2192", "=>", "<-", "\u21d2", "\u2194", keeps="(?:<?[-=]>|<-|[\u2190-\u21ff])"
+    "sign by itself",
+    "/",
+    "|",
+    "+",
+    "=",
+    "&",
+    "~",
+    "^",
+    "\\",
+    "\u2022",
+    "\u00b7",
+    "\u00a9",
+    "\u2122",
+    "*",
+    "#",
+    "@",
+    "%",
 )
-beside("sign by itself", "/", "|", "+", "=", "&", "~", "^", "\\", "\u2022", "\u00b7", "\u00a9", "\u2122", "*", "#", "@", "%")  # fmt: skip
 beside("emoji", "\U0001f600", "\u2764\ufe0f", "\U0001f44d\U0001f3fd", "\u2728", ":-)", ";)", ":D")
 beside("ellipsis inside", "...", "\u2026", keeps="(?:\\.\\.\\.|\u2026)")
 beside("empty brackets", "()", "[]", "[ ]", "(...)", "[...]", "[\u2026]")
 beside("footnote", "[1]", "[^1]", "\u2020", "\u00b9", "(1)", "[12]")
-beside("abbreviation", "e.g.", "i.e.", "etc.", keeps=r"(?:e\.g\.|i\.e\.|etc|ecc|esempio|es\.|cio\u00e8|ossia|ovvero)")  # fmt: skip
-framed("number of a list", "1) {}", "1. {}", "a. {}", "a) {}", "(i) {}", "(1) {}", "iv. {}", "2.1 {}", "A.1) {}")  # fmt: skip
-framed("bullet", "- {}", "* {}", "\u2022 {}", "+ {}", "\u2013 {}", "\u2014 {}", "\u25a0 {}", "> {}", ">> {}", "\u27a4 {}")  # fmt: skip
+beside("abbreviation", "e.g.", "i.e.", "etc.", keeps=r"(?:e\.g\.|i\.e\.|etc|ecc|esempio|es\.|cio\u00e8|ossia|ovvero)")
+framed("number of a list", "1) {}", "1. {}", "a. {}", "a) {}", "(i) {}", "(1) {}", "iv. {}", "2.1 {}", "A.1) {}")
+framed(
+    "bullet", "- {}", "* {}", "\u2022 {}", "+ {}", "\u2013 {}", "\u2014 {}", "\u25a0 {}", "> {}", ">> {}", "\u27a4 {}"
+)
 framed("check box", "[ ] {}", "[x] {}", "- [ ] {}", "- [x] {}", "\u2610 {}", "\u2611 {}", "( ) {}")
 framed("heading", "# {-}", "## {-}", "### {-} ###", "== {-} ==", "=== {-} ===", "*** {-} ***")
-framed("leading sign", ", {_}", "; {_}", ": {_}", "/ {}", "& {}", "= {}", "| {}", "~ {}", "% {}", "\u2192 {}", "-> {}", "* {}", "... {_}", "\u2026{_}", ", {}", ") {}", "] {}", "? {}", "! {}", '" {}')  # fmt: skip
-framed("trailing sign", "{-} /", "{-} &", "{-} |", "{-} ~", "{-} *", "{-} =", "{-} \u2192", "{-} ->", "{-} #", "{-} (", "{-} [", "{-} \u2014", "{-} -", "{-},", "{-};", "{-}:", "{-} :", "{-} +")  # fmt: skip
-framed("row of signs", "*** {}", "=== {} ===", "----- {}", "{} -----", "!!! {}", "~~~ {} ~~~", ">>> {}", "{-} ###", "{} ***")  # fmt: skip
-framed("dotted leader", "{-} ..... 12", "{-} ............ 3", "{-} . . . . 7", "{-}\u2026\u2026 4", keeps=lambda frame: (r"\.{3}|(?:\. ){3}|\u2026", re.search(r"\d+", frame)[0]))  # type: ignore[index] # fmt: skip
-framed("sentence in brackets", "({})", "[{}]", "({-})", "[{-}]", "{{}}", "<{-}>")
-framed("sentence in quotes", '"{}"', "\u201c{}\u201d", "\u00ab{}\u00bb", "'{}'", '"{-}".', "\u201e{}\u201c", keeps=lambda frame: (QUOTES, QUOTES))  # fmt: skip
-framed("marks at the end", "{-}?!", "{-}!!", "{-}...", "{-}\u2026", "{-}!?", "{-}?", "{-}!")
-framed("label of one word", "Note: {}", "Warning: {}", "Dog: {}", "Tip: {_}", "TODO: {}", "Error: {}", "Step 3: {}", "EU: {}", keeps=lambda frame: (":",))  # fmt: skip
-framed("label with small words", "The dog: {}", "My house: {}", "A new car: {}", "the station: {}", "name: {}", "Description of the house: {}", "In the city: {}", "The old man and the sea: {}", keeps=lambda frame: (":",))  # fmt: skip
-framed("label with a sign", "**Note**: {}", "**Note:** {}", "[Note] {}", "(Note) {}", "Note - {}", "`x`: {}", "--help: {}", "x = {}", "Note : {}", "{name}: {}", "@anna: {}", "1: {}", keeps=lambda frame: tuple(map(re.escape, re.findall(r"[^\w\s]+", frame.replace("{}", "")))))  # fmt: skip
-framed("speaker", "ANNA: {}", "Anna: {}", "- Anna: {}", "<Anna> {}", "[Anna] {}", "Anna \u2014 {}", keeps=lambda frame: ("(?i:anna)", re.escape(re.findall(r"[^\w\s{}]", frame)[-1])))  # fmt: skip
-between(
-    "dash in the middle", " - ", " \u2013 ", " \u2014 ", "\u2014", end=".", keeps="[-\u2013\u2014]"
+framed(
+    "leading sign",
+    ", {_}",
+    "; {_}",
+    ": {_}",
+    "/ {}",
+    "& {}",
+    "= {}",
+    "| {}",
+    "~ {}",
+    "% {}",
+    "\u2192 {}",
+    "-> {}",
+    "* {}",
+    "... {_}",
+    "\u2026{_}",
+    ", {}",
+    ") {}",
+    "] {}",
+    "? {}",
+    "! {}",
+    '" {}',
 )
-between("sign between sentences", " / ", " | ", " & ", " -> ", " => ", " \u2192 ", " + ", " = ", " ~ ", " \u2022 ", " \u00b7 ", " // ", " > ", " :: ", " * ", end=".")  # fmt: skip
+framed(
+    "trailing sign",
+    "{-} /",
+    "{-} &",
+    "{-} |",
+    "{-} ~",
+    "{-} *",
+    "{-} =",
+    "{-} \u2192",
+    "{-} ->",
+    "{-} #",
+    "{-} (",
+    "{-} [",
+    "{-} \u2014",
+    "{-} -",
+    "{-},",
+    "{-};",
+    "{-}:",
+    "{-} :",
+    "{-} +",
+)
+framed(
+    "row of signs",
+    "*** {}",
+    "=== {} ===",
+    "----- {}",
+    "{} -----",
+    "!!! {}",
+    "~~~ {} ~~~",
+    ">>> {}",
+    "{-} ###",
+    "{} ***",
+)
+framed(
+    "dotted leader",
+    "{-} ..... 12",
+    "{-} ............ 3",
+    "{-} . . . . 7",
+    "{-}\u2026\u2026 4",
+    keeps=lambda frame: (r"\.{3}|(?:\. ){3}|\u2026", *re.findall(r"\d+", frame)[:1]),
+)
+framed("sentence in brackets", "({})", "[{}]", "({-})", "[{-}]", "{{}}", "<{-}>")
+framed(
+    "sentence in quotes",
+    '"{}"',
+    "\u201c{}\u201d",
+    "\u00ab{}\u00bb",
+    "'{}'",
+    '"{-}".',
+    "\u201e{}\u201c",
+    keeps=lambda frame: (QUOTES, QUOTES),
+)
+framed("marks at the end", "{-}?!", "{-}!!", "{-}...", "{-}\u2026", "{-}!?", "{-}?", "{-}!")
+framed(
+    "label of one word",
+    "Note: {}",
+    "Warning: {}",
+    "Dog: {}",
+    "Tip: {_}",
+    "TODO: {}",
+    "Error: {}",
+    "Step 3: {}",
+    "EU: {}",
+    keeps=lambda frame: (":",),
+)
+framed(
+    "label with small words",
+    "The dog: {}",
+    "My house: {}",
+    "A new car: {}",
+    "the station: {}",
+    "name: {}",
+    "Description of the house: {}",
+    "In the city: {}",
+    "The old man and the sea: {}",
+    keeps=lambda frame: (":",),
+)
+framed(
+    "label with a sign",
+    "**Note**: {}",
+    "**Note:** {}",
+    "[Note] {}",
+    "(Note) {}",
+    "Note - {}",
+    "`x`: {}",
+    "--help: {}",
+    "x = {}",
+    "Note : {}",
+    "{name}: {}",
+    "@anna: {}",
+    "1: {}",
+    keeps=lambda frame: tuple(map(re.escape, re.findall(r"[^\w\s]+", frame.replace("{}", "")))),
+)
+framed(
+    "speaker",
+    "ANNA: {}",
+    "Anna: {}",
+    "- Anna: {}",
+    "<Anna> {}",
+    "[Anna] {}",
+    "Anna \u2014 {}",
+    keeps=lambda frame: ("(?i:anna)", re.escape(re.findall(r"[^\w\s{}]", frame)[-1])),
+)
+between("dash in the middle", " - ", " \u2013 ", " \u2014 ", "\u2014", end=".", keeps="[-\u2013\u2014]")
+between(
+    "sign between sentences",
+    " / ",
+    " | ",
+    " & ",
+    " -> ",
+    " => ",
+    " \u2192 ",
+    " + ",
+    " = ",
+    " ~ ",
+    " \u2022 ",
+    " \u00b7 ",
+    " // ",
+    " > ",
+    " :: ",
+    " * ",
+    end=".",
+)
 between("semicolon or colon", "; ", ": ", end=".")
 between("code between", " `a.b()` ", " `x` ", " {name} ", " %s ", " (%s) ", end=".")
-framed("short word between code", "`a` or `b`: {}", "{-} `a.b()` or `c`.", "{-} a.b() or c()", "{} Example: `a` and `b`", "{-} {x} or {y}.", "{-} %s and %d.", keeps=lambda frame: tuple(part for part in (r"a\.b\(\)|`a`|\{x\}|%s", r"\w+", r"`b`|`c`|c\(\)|\{y\}|%d")))  # fmt: skip
+framed(
+    "short word between code",
+    "`a` or `b`: {}",
+    "{-} `a.b()` or `c`.",
+    "{-} a.b() or c()",
+    "{} Example: `a` and `b`",
+    "{-} {x} or {y}.",
+    "{-} %s and %d.",
+    keeps=lambda frame: tuple(part for part in (r"a\.b\(\)|`a`|\{x\}|%s", r"\w+", r"`b`|`c`|c\(\)|\{y\}|%d")),
+)
 
 
 def _capitals(dice: random.Random, known: Sequence[Pair]) -> Marked:
@@ -248,13 +419,11 @@ for _kind, _signs in {
     "sign between words": (" & ", " + ", " = ", " | ", " -> ", " \u2192 ", " ~ ", " \u00b7 ", " > "),
     "semicolon inside": ("; ", " ; "),
     "colon inside": (": ",),
-}.items():  # fmt: skip
+}.items():
     RULES[_kind] = Word(_kind, _signs)
 
 
-def marked_lines(
-    known: Sequence[Pair], only: str = "", num_of_kind: int = NUM_OF_KIND
-) -> list[Marked]:
+def marked_lines(known: Sequence[Pair], only: str = "", num_of_kind: int = NUM_OF_KIND) -> list[Marked]:
     """So many lines of each kind; a kind has the same lines, however many others there are."""
     return [
         make(random.Random(f"{SEED} {kind} {number}"), known)
@@ -268,11 +437,7 @@ def known_pairs(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """Statements of four to nine words that the model translates as their references."""
     short = [p for p in dict.fromkeys(pairs) if p[0].endswith(".") and 4 <= len(p[0].split()) <= 9]
     found = translator.translate([source for source, _ in short])
-    return [
-        pair
-        for pair, each in zip(short, found, strict=True)
-        if each.text == pair[1] and not each.doubts
-    ]
+    return [pair for pair, each in zip(short, found, strict=True) if each.text == pair[1] and not each.doubts]
 
 
 Answer = tuple[str, bool, str]
@@ -316,13 +481,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of the names of kinds")
     parser.add_argument("--number", type=int, default=NUM_OF_KIND, help="of lines of each kind")
     parser.add_argument("--show", type=int, default=0, help="so many lines that were not kept")
-    parser.add_argument("--set", action="append", default=[], help="a setting, such as decoding.beam_size=1")  # fmt: skip
+    parser.add_argument("--set", action="append", default=[], help="a setting, such as decoding.beam_size=1")
     given = parser.parse_args()
     loaded = load_run(given.run, given.set)
     translator = replace(loaded.translator, reports_lines=False)
-    read = read_pairs(
-        loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport()
-    )
+    read = read_pairs(loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport())
     known = known_pairs(translator, [(each.source, each.target) for each in islice(read, 4000)])
     lines = marked_lines(known, given.only, given.number)
     answers = in_process(translator, [line.source for line in lines])

@@ -65,9 +65,7 @@ def texts_of(translator: Translator, sources: Sequence[str]) -> list[Translation
 def known_clauses(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """Short statements that the model translates as their references."""
     short = [
-        pair
-        for pair in dict.fromkeys(pairs)
-        if pair[0].endswith(".") and 3 <= len(pair[0].split()) <= LONGEST_CLAUSE
+        pair for pair in dict.fromkeys(pairs) if pair[0].endswith(".") and 3 <= len(pair[0].split()) <= LONGEST_CLAUSE
     ]
     translations = texts_of(translator, [source for source, _ in short])
     return [pair for pair, found in zip(short, translations, strict=True) if found.text == pair[1]]
@@ -94,9 +92,7 @@ def list_row(translator: Translator, alone: Translator, pairs: Sequence[Pair]) -
     """The same for lists of English nouns, of which each is translated alone first: "We want the letter."."""
     found = re.findall(r"\bthe ([a-z]+)\b", " ".join(source for source, _ in pairs))
     items = [item for item, _ in Counter(found).most_common(20 * NUM_TEXTS)]
-    answers = [
-        words(each.text) for each in texts_of(alone, [f"We want the {item}." for item in items])
-    ]
+    answers = [words(each.text) for each in texts_of(alone, [f"We want the {item}." for item in items])]
     in_many = Counter(word for answer in answers for word in answer)
     # The verb and the articles stand in many answers; the one other word is the noun.
     own = [[word for word in answer if in_many[word] < len(items) / 20] for answer in answers]
@@ -124,16 +120,10 @@ def seconds(translator: Translator, sources: Sequence[str]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Count lost words.")
     parser.add_argument("--run", default="runs/en-it", help="name or folder of a run")
-    parser.add_argument(
-        "--source", type=Path, help="ordinary sentences, instead of the validation split"
-    )
+    parser.add_argument("--source", type=Path, help="ordinary sentences, instead of the validation split")
     parser.add_argument("--target", type=Path, help="their references")
-    parser.add_argument(
-        "--set", action="append", default=[], help="a setting, such as decoding.engine=ctranslate2"
-    )
-    parser.add_argument(
-        "--longest", type=int, help="tokens, instead of the length that the run has recorded"
-    )
+    parser.add_argument("--set", action="append", default=[], help="a setting, such as decoding.engine=ctranslate2")
+    parser.add_argument("--longest", type=int, help="tokens, instead of the length that the run has recorded")
     parser.add_argument("--smallest-ratio", type=float, help="likewise")
     parser.add_argument("--turns", type=int, default=5)
     given = parser.parse_args()
@@ -144,23 +134,17 @@ def main() -> None:
     guarded = replace(guarded, pipeline=replace(guarded.pipeline, seen=seen))
     plain = replace(guarded, pipeline=replace(guarded.pipeline, keeps_text=False))
     if given.source:
-        sides = (
-            path.read_text(encoding="utf-8").splitlines() for path in (given.source, given.target)
-        )
+        sides = (path.read_text(encoding="utf-8").splitlines() for path in (given.source, given.target))
         pairs = list(zip(*sides, strict=True))
     else:
         from transformer_cli.data.pairs import ReadingReport
         from transformer_cli.data.sources.corpus import read_pairs
 
-        found = read_pairs(
-            loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport()
-        )
+        found = read_pairs(loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport())
         pairs = [(pair.source, pair.target) for pair in islice(found, 4000)]
     clauses = known_clauses(plain, pairs)
     sys.stdout.write(f"{seen}; {len(clauses)} clauses\n\n")
-    sys.stdout.write(
-        f"{'text':<24}{'lost before':>12}{'lost after':>12}{'divided':>9}{'kept':>6}{'texts':>7}\n"
-    )
+    sys.stdout.write(f"{'text':<24}{'lost before':>12}{'lost after':>12}{'divided':>9}{'kept':>6}{'texts':>7}\n")
     rows = {kind: (row(plain, clauses, kind), row(guarded, clauses, kind)) for kind in KINDS}
     rows["list of 20 nouns"] = list_row(plain, plain, pairs), list_row(guarded, plain, pairs)
     for kind, ([before, *_], after) in rows.items():
@@ -170,8 +154,7 @@ def main() -> None:
     translations, originals = texts_of(guarded, sources), texts_of(plain, sources)
     references = [target for _, target in pairs]
     bleu = [
-        score_corpus([each.text for each in side], references, ["bleu"])[0].value
-        for side in (originals, translations)
+        score_corpus([each.text for each in side], references, ["bleu"])[0].value for side in (originals, translations)
     ]
     sys.stdout.write(
         f"\nordinary sentences: {len(sources)}, of which divided {sum(each.is_divided for each in translations)}, "
@@ -180,9 +163,7 @@ def main() -> None:
     sys.stdout.write(f"BLEU: {bleu[0]:.2f} before, {bleu[1]:.2f} after\n")
     turns = [(seconds(plain, sources), seconds(guarded, sources)) for _ in range(given.turns)]
     without, with_guard = (min(side) for side in zip(*turns, strict=True))
-    sys.stdout.write(
-        f"CPU seconds: {without:.2f} before, {with_guard:.2f} after ({with_guard / without - 1:+.1%})\n"
-    )
+    sys.stdout.write(f"CPU seconds: {without:.2f} before, {with_guard:.2f} after ({with_guard / without - 1:+.1%})\n")
 
 
 if __name__ == "__main__":

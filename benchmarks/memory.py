@@ -32,10 +32,7 @@ class Watch(Callback):
             return
         cpu_seconds = time.process_time() - self.cpu_started_at
         speed = self.num_tokens / cpu_seconds
-        sys.stdout.write(
-            f"{step:>6}  {_megabytes('VmRSS'):>8,}  {_megabytes('VmHWM'):>6,}  {speed:>22,.0f}"
-            + "\n"
-        )
+        sys.stdout.write(f"{step:>6}  {_megabytes('VmRSS'):>8,}  {_megabytes('VmHWM'):>6,}  {speed:>22,.0f}" + "\n")
         self.cpu_started_at, self.num_tokens = time.process_time(), 0
 
 

@@ -183,9 +183,7 @@ def main() -> None:
     parser.add_argument("--without-corpus", action="store_true")
     options = parser.parse_args()
     loaded = load_run(options.run, [], command="validate")
-    translator = replace(
-        loaded.translator, estimates=True, num_samples=options.samples, reports_lines=False
-    )
+    translator = replace(loaded.translator, estimates=True, num_samples=options.samples, reports_lines=False)
     pairs = pairs_of_split(loaded, "test")
     pipeline, words = translator.pipeline, None
     corpus = pipeline.seen_words or seen_words_of_corpus(loaded.config)
@@ -199,28 +197,20 @@ def main() -> None:
         seen = WordsOfOneToken(SeenWords.of(counts, least=2), pipeline.source_tokenizer)
     translator = replace(translator, pipeline=replace(pipeline, qualities={}, seen_words=seen))
     clean = list(translator.translate([pair.source for pair in pairs]))
-    [measured] = measure_corpus(
-        [one.text for one in clean], [pair.target for pair in pairs], ["chrf"]
-    )
+    [measured] = measure_corpus([one.text for one in clean], [pair.target for pair in pairs], ["chrf"])
     scores = [measured.value([place]) for place in range(len(pairs))]
     nouns = cycle(noun for noun in NOUNS if noun not in corpus)
     places = [place for place, pair in enumerate(pairs) if _LAST_NOUN.search(pair.source)]
     random.Random(1).shuffle(places)
-    changed = {
-        place: _LAST_NOUN.sub(rf"\1 {next(nouns)}", pairs[place].source) for place in places[:200]
-    }
+    changed = {place: _LAST_NOUN.sub(rf"\1 {next(nouns)}", pairs[place].source) for place in places[:200]}
     guessed = dict(zip(changed, translator.translate(changed.values()), strict=True))
     num_new = sum(noun not in corpus for noun in NOUNS)
-    say(
-        f"{len(changed)} sentences with one of {num_new} nouns that the training text lacks, such as:"
-    )
+    say(f"{len(changed)} sentences with one of {num_new} nouns that the training text lacks, such as:")
     for place in [*changed][:3]:
         say(f"  {guessed[place].source} -> {guessed[place].text}")
     promise = QualityPromise("chrf", 60.0, 0.05, 0.95)
     named = sum(any(doubt.startswith(UNSEEN) for doubt in one.doubts) for one in guessed.values())
-    say(
-        f"named by a doubt: {named} of {len(guessed)}; of {len(clean)} clean sentences: {sum(map(has_unseen, clean))}"
-    )
+    say(f"named by a doubt: {named} of {len(guessed)}; of {len(clean)} clean sentences: {sum(map(has_unseen, clean))}")
     for checks in (False, True):
         rows = clean if checks else list(map(without_check, clean))
         new = guessed if checks else {place: without_check(one) for place, one in guessed.items()}
@@ -230,14 +220,17 @@ def main() -> None:
             random.Random(1000 + seed).shuffle(order)
             first, second = order[: len(rows) // 2], order[len(rows) // 2 :]
             found = calibrated(
-                [rows[place] for place in first], [scores[place] for place in first], promise,
-                conditions={}, num_samples=options.samples, words=words, seed=seed,
-            )  # fmt: skip
+                [rows[place] for place in first],
+                [scores[place] for place in first],
+                promise,
+                conditions={},
+                num_samples=options.samples,
+                words=words,
+                seed=seed,
+            )
             assert found is not None
             green = [place for place in second if is_green(found.quality, rows[place])]
-            broken += sum(scores[place] < promise.below for place in green) > promise.share * len(
-                green
-            )
+            broken += sum(scores[place] < promise.below for place in green) > promise.share * len(green)
             of_clean.append(len(green) / len(second))
             asked = [place for place in second if place in new]
             of_new.append(sum(is_green(found.quality, new[place]) for place in asked) / len(asked))

@@ -130,7 +130,16 @@ class Kernel:
         return TIMES_AS_LONG.get("joined loss" if is_of_loss else self.name, 1.0)
 
 
-WITHOUT_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "lift_fresh", "alias"}  # fmt: skip
+WITHOUT_KERNEL = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "detach",
+    "lift_fresh",
+    "alias",
+}
 WRITES_ONLY = {"copy_", "fill_", "zero_", "_foreach_copy_", "_foreach_zero_"}
 FLOP = {**flop_registry, torch.ops.aten._addmm_activation: flop_registry[torch.ops.aten.addmm]}
 READS_ROWS = {"embedding", "gather", "index", "index_select"}
@@ -159,11 +168,7 @@ class Trace(TorchDispatchMode):
         results = [one for one in tree_leaves(found) if isinstance(one, Tensor)]
         self._kept += [one.untyped_storage() for one in results]
         given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
-        is_free = (
-            func.is_view
-            or name in WITHOUT_KERNEL
-            or name.startswith(("_unsafe_view", "split_with"))
-        )
+        is_free = func.is_view or name in WITHOUT_KERNEL or name.startswith(("_unsafe_view", "split_with"))
         if not is_free and any(one.is_meta for one in (*given, *results)):
             self.kernels.append(self._kernel(func, name, args, kwargs, given, results, found))
         return found
@@ -174,9 +179,15 @@ class Trace(TorchDispatchMode):
         return before
 
     def _kernel(
-        self, func: Any, name: str, args: Any, kwargs: Any,
-        given: list[Tensor], results: list[Tensor], found: Any,
-    ) -> Kernel:  # fmt: skip
+        self,
+        func: Any,
+        name: str,
+        args: Any,
+        kwargs: Any,
+        given: list[Tensor],
+        results: list[Tensor],
+        found: Any,
+    ) -> Kernel:
         changed = _changed(func, args, kwargs)
         written = [
             *changed,
@@ -221,19 +232,23 @@ def _distinct_bytes(tensor: Tensor) -> int:
 
 
 def attention_of_a_gpu(
-    queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False,
-) -> Tensor:  # fmt: skip
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+) -> Tensor:
     """`scaled_dot_product_attention` as PyTorch 2.13 chooses it on Ampere and newer, with cuDNN and flash attention off."""
     inputs, aten = (queries, keys, values), torch.ops.aten
     needs_sums = torch.is_grad_enabled() and queries.requires_grad
     if attn_mask is None:
-        return aten._scaled_dot_product_efficient_attention(*inputs, None, needs_sums, dropout_p, is_causal)[0]  # fmt: skip
+        return aten._scaled_dot_product_efficient_attention(*inputs, None, needs_sums, dropout_p, is_causal)[0]
     size = attn_mask.size(-1)
     if any(stride % 8 for stride in attn_mask.stride()[:-1]):
         attn_mask = F.pad(attn_mask, (0, -size % 8))[..., :size]
     bias = attn_mask.expand(*queries.shape[:3], keys.size(2))
-    return aten._scaled_dot_product_efficient_attention(*inputs, bias, needs_sums, dropout_p, is_causal)[0]  # fmt: skip
+    return aten._scaled_dot_product_efficient_attention(*inputs, bias, needs_sums, dropout_p, is_causal)[0]
 
 
 class Autocast:
@@ -258,11 +273,9 @@ class Autocast:
         return self.dtype or x.dtype
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return self._linear(self._cast(x), self._cast(weight), None if bias is None else self._cast(bias))  # fmt: skip
+        return self._linear(self._cast(x), self._cast(weight), None if bias is None else self._cast(bias))
 
-    def layer_norm(
-        self, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-    ) -> Tensor:
+    def layer_norm(self, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
         return self._layer_norm(x if self.dtype is None else x.float(), shape, weight, bias, eps)
 
     def _cast(self, tensor: Tensor) -> Tensor:
@@ -275,9 +288,7 @@ class Autocast:
         return self._casts[id(tensor)]
 
 
-def dropout_of_a_gpu(
-    x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout_of_a_gpu(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """One kernel, where other devices have several."""
     return torch.native_dropout(x, p, train=True)[0] if training and p else x
 
@@ -350,9 +361,7 @@ def compiled(kernels: Sequence[Kernel], places: Sequence[str]) -> list[Kernel]:
             readers.setdefault(key, set()).add(number)
     found = list[Kernel]()
     is_open: Callable[[int], Any] = lambda number: (  # noqa: E731
-        kernels[number].place in places
-        and not kernels[number].name.startswith(ALONE)
-        and kernels[number].place
+        kernels[number].place in places and not kernels[number].name.startswith(ALONE) and kernels[number].place
     )
     for can_join, run in groupby(range(len(kernels)), is_open):
         if not can_join:
@@ -362,18 +371,14 @@ def compiled(kernels: Sequence[Kernel], places: Sequence[str]) -> list[Kernel]:
         for number in run:
             one = kernels[number]
             is_sum = (
-                one.place == LAYERS
-                and one.name == "sum"
-                and 64 * sum(one.writes.values()) < sum(one.reads.values())
+                one.place == LAYERS and one.name == "sum" and 64 * sum(one.writes.values()) < sum(one.reads.values())
             )
             groups.setdefault((one.size, is_sum), []).append(number)
         found += [_joined(kernels, group, readers) for group in groups.values()]
     return found
 
 
-def _joined(
-    kernels: Sequence[Kernel], numbers: Sequence[int], readers: dict[int, set[int]]
-) -> Kernel:
+def _joined(kernels: Sequence[Kernel], numbers: Sequence[int], readers: dict[int, set[int]]) -> Kernel:
     reads, writes = dict[int, int](), dict[int, int]()
     for one in (kernels[number] for number in numbers):
         for key, num_bytes in one.reads.items():
@@ -462,9 +467,12 @@ def trace_of_step(load: Load, *, is_prepared: bool = True) -> list[Kernel]:
                     raise _Ended
 
         engine = PyTorchEngine(
-            model, SpecialIds(unk_id=0, pad_id=1, sos_id=2, eos_id=3), SequenceFormat(),
-            Machine(GPU, torch.bfloat16), observer=Observer(),
-        )  # fmt: skip
+            model,
+            SpecialIds(unk_id=0, pad_id=1, sos_id=2, eos_id=3),
+            SequenceFormat(),
+            Machine(GPU, torch.bfloat16),
+            observer=Observer(),
+        )
         engine = engine.prepared() if is_prepared else engine
         requests = [Request(tuple([5] * (load.length - number % 3))) for number in range(SEARCHED)]
         options = DecodingConfig(beam_size=BEAM, batch_tokens=10**6)
@@ -590,7 +598,7 @@ STAGES = (
     Stage("casts at once, joined projections, narrow activations", without=with_kernels_of_their_own),
     Stage("ReLU, clipping and the choice of the best joined"),
     Stage("layers compiled too", are_layers_compiled=True),
-)  # fmt: skip
+)
 """The last but one is what `tfm` does; the layers are compiled in long runs."""
 
 
@@ -615,7 +623,7 @@ def _batch(load: Load) -> Batch:
 def starts_of_recorded_passes(load: Load) -> int:
     """The operations that the CPU starts for a batch whose shape is recorded already (`runtime.cuda_graphs`), the replay as one."""
     with imagined_gpu():
-        machine, training = Machine(GPU, torch.bfloat16), TrainingConfig(max_steps=1, batch_tokens=4096)  # fmt: skip
+        machine, training = Machine(GPU, torch.bfloat16), TrainingConfig(max_steps=1, batch_tokens=4096)
         objective = build_objective(training, load.vocab_size, GPU)
         passes = RecordedPasses(_model(load).train(), objective, machine, _recorded)
         for _ in range(2):  # the first one is recorded
@@ -671,7 +679,7 @@ def table_of(load: Load, *, lists: bool) -> Iterator[str]:
     parts = (
         (f"{load.preset}, an update of {cells:,} cells a side", Stage.costs_of_update),
         (f"{load.preset}, a step of a search, {SEARCHED} sentences, beam {BEAM}", Stage.costs_of_step),
-    )  # fmt: skip
+    )
     for title, costs_of in parts:
         yield f"{title:57}{header}"
         shown: tuple[int, int] | None = None

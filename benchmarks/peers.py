@@ -87,18 +87,14 @@ def main() -> None:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-root", type=Path, help="the folder that holds multi30k/")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the environment here")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of updates and of decoding")
     parser.add_argument("--trainings", type=int, default=2, help="rounds of whole trainings")
     parser.add_argument("--pairs", type=int, default=29_000, help="pairs of a whole training")
     parser.add_argument("--only", choices=LINES, action="append", help="measure only this")
-    parser.add_argument(
-        "--marian", metavar="PYTHON", help="a Python in which pymarian is installed"
-    )
+    parser.add_argument("--marian", metavar="PYTHON", help="a Python in which pymarian is installed")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--size", choices=SIZES, action="append", help="decode with this size only")
     parser.add_argument("--beam-size", type=int, action="append", help="decode with this only")
@@ -119,9 +115,7 @@ def _environment(kept: Path | None) -> Iterator[Path]:
             venv.create(folder, with_pip=True)
             [site_packages] = folder.glob("[Ll]ib/**/site-packages")
             outer = next(Path(path) for path in sys.path if path.endswith("site-packages"))
-            (site_packages / "outer.pth").write_text(
-                f"import site; site.addsitedir({str(outer)!r})\n"
-            )
+            (site_packages / "outer.pth").write_text(f"import site; site.addsitedir({str(outer)!r})\n")
         for name, packages in PEERS.items():
             command = [str(python), "-m", "pip", "install", "--quiet", *packages]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -212,10 +206,7 @@ def _trainings(arguments: argparse.Namespace, *, has_joeynmt: bool) -> list[str]
     with tempfile.TemporaryDirectory(prefix="tfm-peers-") as temporary:
         folder = Path(temporary)
         num_tokens = _write_corpus(arguments.data_root, folder / "multi30k", arguments.pairs)
-        commands = {
-            f"tfm train, {precision}": _tfm_command(precision)
-            for precision in ("float32", "bfloat16")
-        }
+        commands = {f"tfm train, {precision}": _tfm_command(precision) for precision in ("float32", "bfloat16")}
         if has_joeynmt:
             config = folder / "joeynmt.yaml"
             config.write_text(yaml.safe_dump(_joeynmt_config(folder)))
@@ -254,13 +245,21 @@ def _write_corpus(root: Path, folder: Path, num_pairs: int) -> int:
 
 def _tfm_command(precision: str) -> list[str]:
     settings = [
-        "data.root=.", "training.max_epochs=1", "training.schedule=constant", "training.max_steps=1000000",
-        "training.best_metric=loss", "validation.scores=[]", "validation.num_samples=0",
-        "validation.max_sentences=1", "runtime.device=cpu", "runtime.threads=1", f"runtime.precision={precision}",
-    ]  # fmt: skip
+        "data.root=.",
+        "training.max_epochs=1",
+        "training.schedule=constant",
+        "training.max_steps=1000000",
+        "training.best_metric=loss",
+        "validation.scores=[]",
+        "validation.num_samples=0",
+        "validation.max_sentences=1",
+        "runtime.device=cpu",
+        "runtime.threads=1",
+        f"runtime.precision={precision}",
+    ]
     options = [option for setting in settings for option in ("--set", setting)]
     config = "multi30k-en-de-wordlevel.yaml"
-    return [sys.executable, "-m", "transformer_cli", "train", "--from-scratch", "--config", config, *options]  # fmt: skip
+    return [sys.executable, "-m", "transformer_cli", "train", "--from-scratch", "--config", config, *options]
 
 
 MARIAN_TRAINING = """
@@ -339,10 +338,7 @@ def _print_decodings(arguments: argparse.Namespace, *, has_ctranslate2: bool) ->
                 what = f"{size}, {'greedy' if beam_size == 1 else f'beam {beam_size}'}"
                 rates = _median_and_range([num_tokens / one for one in seconds[engine]], ",.0f")
                 precision = engine.split(", ")[1]
-                ratios = (
-                    _ratio(seconds, f"CTranslate2, {reference}", engine)
-                    for reference in ("float32", precision)
-                )
+                ratios = (_ratio(seconds, f"CTranslate2, {reference}", engine) for reference in ("float32", precision))
                 _print_row((what, engine, *rates, *(cell for pair in ratios for cell in pair)))
 
 
@@ -370,9 +366,7 @@ def _num_sentences(size: str, beam_size: int) -> int:
     return SIZES[size][2] // (1 if beam_size == 1 else 4)
 
 
-def _decodings(
-    num_rounds: int, size: str, beam_size: int, has_ctranslate2: bool
-) -> dict[str, list[float]]:
+def _decodings(num_rounds: int, size: str, beam_size: int, has_ctranslate2: bool) -> dict[str, list[float]]:
     """CPU seconds of each engine in each round."""
     num_sentences = _num_sentences(size, beam_size)
     contestants: dict[str, Callable[[], Step]] = {}
@@ -389,9 +383,7 @@ def _decodings(
         prepare = functools.partial(tfm_step, size, precision, beam_size, num_sentences)
         contestants[f"tfm, {precision}"] = prepare
         if precision != "bfloat16":
-            contestants[f"tfm, {precision}, PyTorch only"] = functools.partial(
-                prepare, has_kernels=False
-            )
+            contestants[f"tfm, {precision}, PyTorch only"] = functools.partial(prepare, has_kernels=False)
     return measure_in_turns(contestants, num_rounds, 1)
 
 
@@ -419,9 +411,7 @@ def tfm_step(
     return lambda: prepared.translate(requests, options)
 
 
-def ctranslate2_step(
-    size: str, kind: str, beam_size: int, num_sentences: int, *, isa: str | None = None
-) -> Step:
+def ctranslate2_step(size: str, kind: str, beam_size: int, num_sentences: int, *, isa: str | None = None) -> Step:
     """The same with CTranslate2, which chooses its instructions (isa) itself or is told."""
     if isa is not None:
         os.environ["CT2_FORCE_CPU_ISA"] = isa
@@ -430,15 +420,11 @@ def ctranslate2_step(
     vocab_size = SIZES[size][1]
     with tempfile.TemporaryDirectory(prefix="tfm-peers-") as folder:
         _write_ctranslate2_model(size, folder)
-        translator = ctranslate2.Translator(
-            folder, device="cpu", compute_type=kind, inter_threads=1, intra_threads=1
-        )
+        translator = ctranslate2.Translator(folder, device="cpu", compute_type=kind, inter_threads=1, intra_threads=1)
     rows = _sources(vocab_size, num_sentences).tolist()
     sources = [[f"t{number}" for number in row] for row in rows]
     forced = {"min_decoding_length": NUM_POSITIONS, "max_decoding_length": NUM_POSITIONS}
-    return lambda: translator.translate_batch(
-        sources, beam_size=beam_size, length_penalty=0.6, **forced
-    )
+    return lambda: translator.translate_batch(sources, beam_size=beam_size, length_penalty=0.6, **forced)
 
 
 def _write_ctranslate2_model(size: str, folder: str) -> None:
@@ -448,9 +434,7 @@ def _write_ctranslate2_model(size: str, folder: str) -> None:
     preset, vocab_size, _ = SIZES[size]
     config = ModelConfig(preset=preset, tie_embeddings="none")
     model = Transformer(config, vocab_size, vocab_size)
-    spec = TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers), config.num_heads
-    )
+    spec = TransformerSpec.from_config((config.encoder_layers, config.decoder_layers), config.num_heads)
     _copy(model.source_embedding, spec.encoder.embeddings[0])
     _copy(model.target_embedding, spec.decoder.embeddings)
     _copy(model.output, spec.decoder.projection)
@@ -488,8 +472,10 @@ def _copy_attention(layer: Any, name: str, theirs: Any, *, num_joined: int) -> N
     ours = getattr(layer, name)
     projections = [ours.query, ours.key, ours.value]
     for linear, joined in zip(
-        theirs.linear, (projections[:num_joined], projections[num_joined:] or [ours.output], [ours.output]), strict=False
-    ):  # fmt: skip
+        theirs.linear,
+        (projections[:num_joined], projections[num_joined:] or [ours.output], [ours.output]),
+        strict=False,
+    ):
         linear.weight = torch.cat([one.weight for one in joined]).detach().numpy()
         linear.bias = torch.cat([one.bias for one in joined]).detach().numpy()
     _copy_norm(getattr(layer, f"{name}_norm"), theirs.layer_norm)

@@ -110,9 +110,7 @@ class Half(NamedTuple):
 
 def _upper_tail(size: int, num_bad: int, share: float) -> float:
     """P(at least `num_bad` of `size`), each with the probability `share`."""
-    return sum(
-        math.comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(num_bad, size + 1)
-    )
+    return sum(math.comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(num_bad, size + 1))
 
 
 class Planted(NamedTuple):
@@ -123,9 +121,7 @@ class Planted(NamedTuple):
     text: str
 
 
-def planted(
-    rows: Sequence[Scored], below: float, language: str, dice: random.Random
-) -> list[Planted]:
+def planted(rows: Sequence[Scored], below: float, language: str, dice: random.Random) -> list[Planted]:
     """Errors in good translations, as many of each kind as there are, at most `NUM_ERRORS` together."""
     found: dict[str, list[Planted]] = {"number": [], "negation": [], "name": []}
     for line, (translation, score) in enumerate(rows):
@@ -136,12 +132,7 @@ def planted(
             found[kind].append(Planted(kind, line, text))
     for each in found.values():
         dice.shuffle(each)
-    in_turns = [
-        one
-        for turn in range(NUM_ERRORS)
-        for each in found.values()
-        for one in each[turn : turn + 1]
-    ]
+    in_turns = [one for turn in range(NUM_ERRORS) for each in found.values() for one in each[turn : turn + 1]]
     return in_turns[:NUM_ERRORS]
 
 
@@ -174,9 +165,7 @@ def _without_negation(found: re.Match[str]) -> str:
     return behind.upper() if found.start() == 0 else behind
 
 
-def read_again(
-    translator: Translator, rows: Sequence[Scored], errors: Sequence[Planted]
-) -> list[Translation]:
+def read_again(translator: Translator, rows: Sequence[Scored], errors: Sequence[Planted]) -> list[Translation]:
     """The texts with errors as translations with details: the model reads them, without a search."""
     engine, pipeline = translator.engine, translator.pipeline
     assert isinstance(engine, ExplainingEngine)
@@ -196,9 +185,7 @@ def read_again(
             rows[error.line].translation,
             text=error.text,
             details=LineDetails((PartDetails(request.ids, target, explanation, agreement),), ()),
-            doubts=doubts_about(
-                rows[error.line].translation.source, error.text, pipeline.languages
-            ),
+            doubts=doubts_about(rows[error.line].translation.source, error.text, pipeline.languages),
             estimate=None,
         )
         for error, request, target, explanation, agreement in zip(
@@ -235,8 +222,7 @@ def threshold_alone(rows: Sequence[Scored], promise: QualityPromise) -> float:
 
 def translated(translator: Translator, source: Path, reference: Path, metric: str) -> list[Scored]:
     sources, references = (
-        path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        for path in (source, reference)
+        path.read_text(encoding="utf-8").removesuffix("\n").split("\n") for path in (source, reference)
     )
     translations = list(translator.translate(sources))
     texts = [each.text for each in translations]
@@ -276,24 +262,18 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True)
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument(
-        "--other", type=Path, nargs=2, action="append", default=[], metavar=("SOURCE", "REFERENCE")
-    )
+    parser.add_argument("--other", type=Path, nargs=2, action="append", default=[], metavar=("SOURCE", "REFERENCE"))
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--metric", default="chrf")
     parser.add_argument("--below", type=float, nargs="+", default=[60.0])
     parser.add_argument("--share", type=float, nargs="+", default=[0.05])
     parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--certainty", type=float, default=0.95)
-    parser.add_argument(
-        "--reverse", help="a run of the reverse direction, as of tfm calibrate --reverse"
-    )
+    parser.add_argument("--reverse", help="a run of the reverse direction, as of tfm calibrate --reverse")
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
     translator = load_run(options.run, options.set).translator
@@ -307,10 +287,7 @@ def main() -> None:
         reports_lines=False,
     )
     rows = translated(translator, options.source, options.reference, options.metric)
-    others = [
-        (path[0], translated(translator, path[0], path[1], options.metric))
-        for path in options.other
-    ]
+    others = [(path[0], translated(translator, path[0], path[1], options.metric)) for path in options.other]
     for below, share in zip(options.below, options.share, strict=True):
         promise = QualityPromise(options.metric, below, share, options.certainty)
         report(translator, rows, others, promise, options.splits)
@@ -364,8 +341,7 @@ def report(
     for kind in (*asked, None):
         of_kind = [kind] if kind is not None else list(asked)
         num, before, after, by_alone, by_doubt = (
-            sum(counts[each] for each in of_kind)
-            for counts in (asked, green_before, green_after, green_alone, doubted)
+            sum(counts[each] for each in of_kind) for counts in (asked, green_before, green_after, green_alone, doubted)
         )
         say(
             f"  {kind or 'all'}: green {after / max(1, num):.1%} (without the error {before / max(1, num):.1%}; of those that were "

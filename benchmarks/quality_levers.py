@@ -73,9 +73,7 @@ class Result(NamedTuple):
 
 def main() -> None:
     """Train the runs that are not finished, one after the other, and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data-root", required=True, help="the folder that holds multi30k/")
     parser.add_argument("--folder", type=Path, default=Path(), help="the folder for runs/")
     parser.add_argument("--set", action="append", default=[], help="a setting of all runs")
@@ -103,9 +101,7 @@ def run_of(lever: str, seed: int) -> str:
     return "lever-" + "".join(c if c.isalnum() else "-" for c in lever) + f"-{seed}"
 
 
-def settings_of(
-    lever: str, seed: int, data_root: str | Path, shared: Sequence[str] = ()
-) -> list[str]:
+def settings_of(lever: str, seed: int, data_root: str | Path, shared: Sequence[str] = ()) -> list[str]:
     """All settings in which a run differs from the config, as `--set` takes them; `shared` are those of all levers."""
     settings = [
         f"name={run_of(lever, seed)}",

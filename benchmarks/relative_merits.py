@@ -74,10 +74,13 @@ ROWS: dict[str, dict[str, list[str]]] = {
         "init: pytorch": ["model.init=pytorch"],
         "7 encoder layers, 1 decoder layer": ["model.encoder_layers=7", "model.decoder_layers=1"],
         "rmsnorm, rotary, swiglu": [
-            "model.norm=rmsnorm", "model.positions=rotary", "model.activation=swiglu", GATED,
+            "model.norm=rmsnorm",
+            "model.positions=rotary",
+            "model.activation=swiglu",
+            GATED,
         ],
     },
-}  # fmt: skip
+}
 
 logger = logging.getLogger("relative_merits")
 
@@ -95,9 +98,7 @@ class Row(NamedTuple):
 
 def main() -> None:
     """Train the runs that are not finished, one after the other, and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data-root", required=True, help="the folder that holds multi30k/")
     parser.add_argument("--folder", type=Path, default=Path(), help="the folder for runs/")
     parser.add_argument("--epochs", type=int, default=3)
@@ -133,9 +134,7 @@ def _row(arguments: argparse.Namespace, group: str, name: str, settings: list[st
     speeds = sorted(line["target_tokens_per_second"] for line in lines if line["kind"] == "train")
     bleu = None
     if arguments.bleu:
-        scores = json.loads(
-            _tfm(arguments.folder, "validate", "--run", run, "--split", "test", "--json")
-        )
+        scores = json.loads(_tfm(arguments.folder, "validate", "--run", run, "--split", "test", "--json"))
         bleu = next(score["value"] for score in scores["scores"] if score["name"] == "BLEU")
     return Row(
         group,

@@ -113,13 +113,9 @@ def measure_speed(server: Server, texts: Sequence[Text], arguments: argparse.Nam
     stop_at = time.monotonic() + arguments.seconds
     cpu_before, started_at = server.cpu_seconds(), time.monotonic()
     idle_before, batches_before = idle_seconds(), num_batches(server)
-    tally = asyncio.run(
-        load(server, texts, arguments.clients, lambda _: time.monotonic() < stop_at)
-    )
+    tally = asyncio.run(load(server, texts, arguments.clients, lambda _: time.monotonic() < stop_at))
     wall, cpu = time.monotonic() - started_at, server.cpu_seconds() - cpu_before
-    batches, sentences = (
-        after - before for before, after in zip(batches_before, num_batches(server), strict=True)
-    )
+    batches, sentences = (after - before for before, after in zip(batches_before, num_batches(server), strict=True))
     speed = tally.num_sentences / cpu
     milliseconds = [1000 * each for each in tally.seconds]
     cuts = statistics.quantiles(milliseconds, n=100)
@@ -150,10 +146,7 @@ def num_batches(server: Server) -> tuple[int, int]:
     """The numbers of batches and of sentences that the server has computed."""
     with urllib.request.urlopen(f"http://{server.host}:{server.port}/metrics") as answer:
         said = answer.read().decode()
-    found = [
-        re.findall(rf"^tfm_{name}_total{{.*}} (\d+)$", said, re.MULTILINE)
-        for name in ("batches", "sentences")
-    ]
+    found = [re.findall(rf"^tfm_{name}_total{{.*}} (\d+)$", said, re.MULTILINE) for name in ("batches", "sentences")]
     return sum(map(int, found[0])), sum(map(int, found[1]))
 
 
@@ -179,9 +172,7 @@ def measure_memory(server: Server, texts: Sequence[Text], arguments: argparse.Na
 
 def measure_leaving(server: Server, texts: Sequence[Text], arguments: argparse.Namespace) -> None:
     stop_at = time.monotonic() + arguments.seconds / 3
-    tally = asyncio.run(
-        load(server, texts, arguments.clients, lambda _: time.monotonic() < stop_at, leaves=1 / 3)
-    )
+    tally = asyncio.run(load(server, texts, arguments.clients, lambda _: time.monotonic() < stop_at, leaves=1 / 3))
     time.sleep(1.0)
     after = asyncio.run(load(server, texts, 1, counted(20)))
     say(
@@ -273,18 +264,14 @@ def request_of(text: Text) -> bytes:
     )
 
 
-async def answer_to(
-    text: Text, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> tuple[int, bytes]:
+async def answer_to(text: Text, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[int, bytes]:
     writer.write(request_of(text))
     head = await reader.readuntil(b"\r\n\r\n")
     [length] = re.findall(rb"content-length: (\d+)", head)
     return int(head[9:12]), await reader.readexactly(int(length))
 
 
-def translated_offline(
-    arguments: argparse.Namespace, lines: Sequence[str]
-) -> tuple[float, list[str]]:
+def translated_offline(arguments: argparse.Namespace, lines: Sequence[str]) -> tuple[float, list[str]]:
     """Sentences per CPU second of `tfm translate` without its start, and the translations."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.txt", Path(folder) / "out.txt"
@@ -349,9 +336,7 @@ def idle_seconds() -> float:
 
 
 def parsed_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True, help="the run")
     parser.add_argument("--languages", default="en-it", help="of the run")
     parser.add_argument("--input", required=True, type=Path, help="sentences, one per line")
@@ -359,12 +344,8 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=1, help="of the speed, in turns with offline")
     parser.add_argument("--sentences", type=int, default=1, help="in each request")
-    parser.add_argument(
-        "--requests", type=int, default=20_000, help="for the memory; 0: not measured"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], help="as of tfm translate and tfm serve"
-    )
+    parser.add_argument("--requests", type=int, default=20_000, help="for the memory; 0: not measured")
+    parser.add_argument("--set", action="append", default=[], help="as of tfm translate and tfm serve")
     parser.add_argument("--cache-mib", type=int, default=0, help="of the server; 0: no cache")
     return parser.parse_args()
 

@@ -23,9 +23,7 @@ from transformer_cli.data.streaming import StreamedUpdates
 from transformer_cli.data.updates import Share
 
 
-def seconds_of_a_share(
-    config: Config, data: PreparedData, num_processes: int, num_updates: int
-) -> float:
+def seconds_of_a_share(config: Config, data: PreparedData, num_processes: int, num_updates: int) -> float:
     """CPU seconds in which rank 0 gets the batches of so many updates."""
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
     size = UpdateSize(num_processes)
@@ -68,9 +66,7 @@ def main() -> None:
     sys.stdout.write(f"rank 0 of {num_processes}, {num_updates:,} updates, CPU seconds\n")
     for num_parts, times in seconds.items():
         median = statistics.median(times)
-        sys.stdout.write(
-            f"data.stream_parts: {num_parts:<4}{median:>8.1f}  ({min(times):.1f} to {max(times):.1f})\n"
-        )
+        sys.stdout.write(f"data.stream_parts: {num_parts:<4}{median:>8.1f}  ({min(times):.1f} to {max(times):.1f})\n")
 
 
 if __name__ == "__main__":

@@ -35,8 +35,11 @@ PLAIN = [
     "decoding.beam_size=1",
     "decoding.max_length_ratio=2.0",
     "decoding.allow_unknown=false",
-    *(f"decoding.{name}=false" for name in ("repair", "keep_text", "split_sentences", "keep_layout", "known_spellings")),
-]  # fmt: skip
+    *(
+        f"decoding.{name}=false"
+        for name in ("repair", "keep_text", "split_sentences", "keep_layout", "known_spellings")
+    ),
+]
 
 
 def translations(
@@ -68,18 +71,14 @@ def translations(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True, help="a run that --to browser can hold")
     parser.add_argument("--engine", type=Path, required=True, help="with the npm package")
     parser.add_argument("--firefox", required=True, metavar="PYTHON", help="with fxtranslate")
     parser.add_argument("--sentences", type=int, default=200)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tfm-agreement-") as folder:
-        lines, texts = translations(
-            given.run, given.engine, given.firefox, given.sentences, Path(folder)
-        )
+        lines, texts = translations(given.run, given.engine, given.firefox, given.sentences, Path(folder))
     for one, other in combinations(texts, 2):
         pairs = zip(texts[one], texts[other], strict=True)
         num_equal = sum(a.strip() == b.strip() for a, b in pairs)
@@ -87,7 +86,7 @@ def main() -> None:
     for number, line in enumerate(lines):
         of_files = {name: texts[name][number] for name in ("WebAssembly", "Firefox", "numpy")}
         if len({text.strip() for text in of_files.values()}) > 1:
-            sys.stdout.write(f"{line}\n" + "".join(f"    {name:14}{text}\n" for name, text in of_files.items()))  # fmt: skip
+            sys.stdout.write(f"{line}\n" + "".join(f"    {name:14}{text}\n" for name, text in of_files.items()))
 
 
 if __name__ == "__main__":

@@ -131,9 +131,7 @@ def _own(arguments: argparse.Namespace, lines: list[str], given: Path) -> dict[s
     return engines
 
 
-def _others(
-    arguments: argparse.Namespace, trained: TrainedModel, lines: list[str], folder: Path
-) -> dict[str, Engine]:
+def _others(arguments: argparse.Namespace, trained: TrainedModel, lines: list[str], folder: Path) -> dict[str, Engine]:
     marian, bergamot, given = (folder / one for one in ("marian", "bergamot", "given"))
     engines, names = {}, vocabulary_names(trained)
     if arguments.marian:
@@ -143,9 +141,14 @@ def _others(
         model = [str(marian / "model.npz")]
         for beam in arguments.beams:
             engines[_name("Marian", "float32", beam, 0)] = Engine(
-                arguments.marian, _MARIAN, given,
-                model=model, vocabularies=vocabularies, beam=beam, lines=lines,
-            )  # fmt: skip
+                arguments.marian,
+                _MARIAN,
+                given,
+                model=model,
+                vocabularies=vocabularies,
+                beam=beam,
+                lines=lines,
+            )
     if arguments.firefox:
         bergamot.mkdir()
         files = bergamot_files(trained, is_rounded=True)
@@ -153,10 +156,14 @@ def _others(
         vocabularies = [str(bergamot / one) for one in names]
         shortlists = [str(bergamot / one) for one in files if one.startswith(f"{SHORTLIST}.")]
         engines[_name("Firefox", "int8", 1, 1)] = Engine(
-            arguments.firefox, _FIREFOX, given,
-            model=str(bergamot / MODEL_FILE), vocabularies=vocabularies,
-            shortlist=shortlists[0] if shortlists else None, lines=lines,
-        )  # fmt: skip
+            arguments.firefox,
+            _FIREFOX,
+            given,
+            model=str(bergamot / MODEL_FILE),
+            vocabularies=vocabularies,
+            shortlist=shortlists[0] if shortlists else None,
+            lines=lines,
+        )
     return engines
 
 
@@ -166,18 +173,12 @@ def _with_shortlist(trained: TrainedModel, shortlist: ShortlistConfig | None) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True, help="a run that --to bergamot can hold")
     parser.add_argument("--marian", metavar="PYTHON", help="a Python with pymarian")
     parser.add_argument("--firefox", metavar="PYTHON", help="a Python with fxtranslate")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of tfm"
-    )
-    parser.add_argument(
-        "--beams", type=_numbers, default=[1], metavar="N,N", help="beams of tfm and Marian"
-    )
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of tfm")
+    parser.add_argument("--beams", type=_numbers, default=[1], metavar="N,N", help="beams of tfm and Marian")
     parser.add_argument(
         "--batches",
         type=_numbers,

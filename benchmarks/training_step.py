@@ -91,9 +91,7 @@ def main() -> None:
     contestants, reference = dict(CONTESTANTS), "torch.nn.Transformer, float32"
     if arguments.against is not None:
         reference = "the other checkout, bfloat16"
-        step = functools.partial(
-            _own_step, "bfloat16", task=TASKS[arguments.task], r_drop=arguments.r_drop
-        )
+        step = functools.partial(_own_step, "bfloat16", task=TASKS[arguments.task], r_drop=arguments.r_drop)
         other = functools.partial(step, checkout=arguments.against.resolve())
         contestants = {reference: other, "tfm, bfloat16": step}
     elif arguments.task != "small" or arguments.r_drop:
@@ -109,9 +107,7 @@ def num_target_tokens(task: Task = SMALL) -> int:
     return int((random_batch(task)[3] != PAD_ID).sum())
 
 
-def table(
-    what: str, num_tokens: int, seconds: Mapping[str, Sequence[float]], reference: str
-) -> list[str]:
+def table(what: str, num_tokens: int, seconds: Mapping[str, Sequence[float]], reference: str) -> list[str]:
     """The tokens per CPU second of each contestant, and how many times as fast as the reference it is."""
     lines = [f"{what:44}{'median':>8}{'spread':>16}{'ratio':>8}{'spread':>14}"]
     for name, values in seconds.items():
@@ -166,9 +162,7 @@ def _naive_step() -> Step:
     return step
 
 
-def _own_step(
-    precision: Precision, checkout: Path | None = None, task: Task = SMALL, r_drop: float = 0.0
-) -> Step:
+def _own_step(precision: Precision, checkout: Path | None = None, task: Task = SMALL, r_drop: float = 0.0) -> Step:
     """The step of this package, or of the one in another checkout."""
     if checkout is not None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "transformer_cli"]:
@@ -185,9 +179,7 @@ def _own_step(
 
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
     model = Transformer(ModelConfig(**task.model), task.vocab_size, task.vocab_size)
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
-    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     *inputs, target_ids = random_batch(task)
     num_tokens = int((target_ids != PAD_ID).sum())
     objective = _objective(model, target_ids, task.vocab_size, r_drop)
@@ -226,15 +218,11 @@ def _objective(
     return objective
 
 
-def _objective_of_heads(
-    target_ids: Tensor, r_drop: float
-) -> Callable[[nn.Module, list[Tensor]], Tensor]:
+def _objective_of_heads(target_ids: Tensor, r_drop: float) -> Callable[[nn.Module, list[Tensor]], Tensor]:
     if r_drop:
         twin_loss_head = import_module("transformer_cli.training.objectives.r_drop").TwinLossHead
         head = twin_loss_head(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
-        return lambda model, inputs: (
-            model(*(torch.cat([one, one]) for one in inputs), head).objective
-        )
+        return lambda model, inputs: model(*(torch.cat([one, one]) for one in inputs), head).objective
     plain = import_module("transformer_cli.model").LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
     return lambda model, inputs: model(*inputs, plain).objective
 

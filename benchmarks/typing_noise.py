@@ -37,9 +37,7 @@ CHANGES = {
 
 def main() -> None:
     """Print a table: one row for each change of the sources, one column for each run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--run", action="append", required=True, help="name or folder of a run")
     parser.add_argument("--data-root", help="the folder of the corpus")
     parser.add_argument("--num-sentences", type=int, help="the first sentences of the test split")
@@ -55,9 +53,7 @@ def main() -> None:
     _print(f"{'source':{width}}  changed{heading}")
     for name, noise in CHANGES.items():
         sources = [pair.source if noise is None else _changed(pair, noise) for pair in pairs]
-        num_changed = sum(
-            source != pair.source for source, pair in zip(sources, pairs, strict=True)
-        )
+        num_changed = sum(source != pair.source for source, pair in zip(sources, pairs, strict=True))
         scores = [_bleu(metric, one, sources, pairs) for one in translators.values()]
         row = "".join(f"{score:{column}.1f}" for score, column in zip(scores, columns, strict=True))
         _print(f"{name:{width}}  {num_changed / len(pairs):7.0%}{row}")
@@ -77,9 +73,7 @@ def _changed(pair: SentencePair, noise: NoiseConfig) -> str:
     return with_noise(pair.source, pair.target, noise, Random(f"{SEED} {pair.source}"))[0]
 
 
-def _bleu(
-    metric: BLEU, translator: Translator, sources: list[str], pairs: list[SentencePair]
-) -> float:
+def _bleu(metric: BLEU, translator: Translator, sources: list[str], pairs: list[SentencePair]) -> float:
     texts = [translation.text for translation in translator.translate(sources)]
     references = [[pair.target for pair in pairs]]
     return float(metric.corpus_score(texts, references).score)

@@ -46,8 +46,7 @@ SEED = 5
 NUM_OF_KIND = 50
 ENOUGH = 0.6  # the share of the words of a reference that a translation must have
 PLAIN = [
-    f"decoding.{name}=false"
-    for name in ("repair", "keep_text", "keep_layout", "split_sentences", "known_spellings")
+    f"decoding.{name}=false" for name in ("repair", "keep_text", "keep_layout", "split_sentences", "known_spellings")
 ]
 Pair = tuple[str, str]
 
@@ -175,21 +174,15 @@ def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
 
 @rule("number")
 def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
-    number = dice.choice(
-        ("17", "1234", "99", "3.75", "2,500", "2026", "0041", "1/2", "-12", "50%", "14:35", "1e6")
-    )
+    number = dice.choice(("17", "1234", "99", "3.75", "2,500", "2026", "0041", "1/2", "-12", "50%", "14:35", "1e6"))
     noun = dice.choice(("apples", "cars", "houses", "people", "tickets"))
-    text = dice.choice(
-        ("I see {n} {w}.", "There are {n} {w}.", "We have {n} {w}.", "{n} {w} are here.")
-    )
+    text = dice.choice(("I see {n} {w}.", "There are {n} {w}.", "We have {n} {w}.", "{n} {w} are here."))
     return Ugly("number", text.format(n=number, w=noun), keeps=(number,), most_words=12)
 
 
 @rule("number alone")
 def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
-    number = dice.choice(
-        ("42", "1,000,000", "+39 055 123", "12/11/2026", "§ 7", "N° 5", "3 x 4", "1.2.3")
-    )
+    number = dice.choice(("42", "1,000,000", "+39 055 123", "12/11/2026", "§ 7", "N° 5", "3 x 4", "1.2.3"))
     return Ugly("number alone", number, keeps=tuple(re.findall(r"\d+", number)), most_words=6)
 
 
@@ -255,9 +248,7 @@ def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
 
 @rule("negation")
 def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
-    known = [
-        pair for pair in pairs if re.search(r"\bnot\b|n't\b", pair[0]) and "non" in words(pair[1])
-    ]
+    known = [pair for pair in pairs if re.search(r"\bnot\b|n't\b", pair[0]) and "non" in words(pair[1])]
     source, target = dice.choice(known or list(pairs))
     source = source.replace("n't", " not")
     return like(
@@ -276,9 +267,7 @@ def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
 
 @rule("list of words")
 def _(dice: random.Random, pairs: Sequence[Pair]) -> Ugly:
-    found = re.findall(
-        r"[a-z]{4,}", " ".join(source for source, _ in dice.sample(pairs, 12)).lower()
-    )
+    found = re.findall(r"[a-z]{4,}", " ".join(source for source, _ in dice.sample(pairs, 12)).lower())
     some = dice.sample(found, 8)
     return Ugly("list of words", ", ".join(some), fewest_words=6, most_words=24)
 
@@ -300,25 +289,19 @@ def is_flagged(translation: Translation) -> bool:
     return bool(translation.doubts) or translation.is_untranslated
 
 
-def table(
-    inputs: Sequence[Ugly], before: Sequence[Translation], after: Sequence[Translation]
-) -> list[str]:
+def table(inputs: Sequence[Ugly], before: Sequence[Translation], after: Sequence[Translation]) -> list[str]:
     lines = [
         f"{'kind':<30}{'inputs':>7}{'fail before':>13}{'fail after':>12}{'repaired':>10}{'or flagged':>12}{'broken':>8}"
     ]
     kinds = [*dict.fromkeys(each.kind for each in inputs)]
     for kind in [*kinds, None]:
-        rows = [
-            row for row in zip(inputs, before, after, strict=True) if kind in (row[0].kind, None)
-        ]
+        rows = [row for row in zip(inputs, before, after, strict=True) if kind in (row[0].kind, None)]
         failed = [row for row in rows if row[0].fails(row[1].text)]
         left = [row for row in rows if row[0].fails(row[2].text)]
         repaired = [row for row in failed if not row[0].fails(row[2].text)]
         answered = [row for row in failed if not row[0].fails(row[2].text) or is_flagged(row[2])]
         broken = len(left) - len(failed) + len(repaired)
-        shares = [
-            f"{len(part) / len(failed):.0%}" if failed else "-" for part in (repaired, answered)
-        ]
+        shares = [f"{len(part) / len(failed):.0%}" if failed else "-" for part in (repaired, answered)]
         lines.append(
             f"{kind or 'all':<30}{len(rows):>7}{len(failed):>13}{len(left):>12}{shares[0]:>10}{shares[1]:>12}{broken:>8}"
         )
@@ -344,17 +327,12 @@ def seconds(translator: Translator, sources: Sequence[str]) -> float:
     return time.process_time() - started_at
 
 
-def clean_rows(
-    plain: Translator, repairing: Translator, pairs: Sequence[Pair], turns: int
-) -> list[str]:
+def clean_rows(plain: Translator, repairing: Translator, pairs: Sequence[Pair], turns: int) -> list[str]:
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
     before, after = (list(each.translate(sources)) for each in (plain, repairing))
     flagged = sum(map(is_flagged, after))
     changed = sum(one.text != two.text for one, two in zip(before, after, strict=True))
-    bleu = [
-        score_corpus([one.text for one in side], references, ["bleu"])[0].value
-        for side in (before, after)
-    ]
+    bleu = [score_corpus([one.text for one in side], references, ["bleu"])[0].value for side in (before, after)]
     times = []
     for turn in range(turns):
         first, second = (repairing, plain) if turn % 2 else (plain, repairing)
@@ -388,9 +366,7 @@ def beside(
     searches["plain, CTranslate2"] = [*plain, "decoding.engine=ctranslate2"]
     sources = [one.source for one in inputs]
     if write is not None:
-        write.write_text(
-            "".join(f"{' '.join(one.splitlines())}\n" for one in sources), encoding="utf-8"
-        )
+        write.write_text("".join(f"{' '.join(one.splitlines())}\n" for one in sources), encoding="utf-8")
     texts = {}
     for name, of_search in searches.items():
         translator = replace(load_run(run, of_search).translator, reports_lines=False)
@@ -402,9 +378,7 @@ def beside(
     ]
     for kind in [*dict.fromkeys(one.kind for one in inputs), None]:
         places = [place for place, one in enumerate(inputs) if kind in (one.kind, None)]
-        counts = [
-            sum(inputs[place].fails(found[place]) for place in places) for found in texts.values()
-        ]
+        counts = [sum(inputs[place].fails(found[place]) for place in places) for found in texts.values()]
         lines.append(f"| {kind or 'all'} | {len(places)} | " + " | ".join(map(str, counts)) + " |")
     return lines
 
@@ -412,17 +386,11 @@ def beside(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Count failures on ugly inputs.")
     parser.add_argument("--run", default="runs/en-it", help="name or folder of a run")
-    parser.add_argument(
-        "--set", action="append", default=[], help="a setting, such as decoding.engine=ctranslate2"
-    )
+    parser.add_argument("--set", action="append", default=[], help="a setting, such as decoding.engine=ctranslate2")
     parser.add_argument("--inputs", type=Path, help="further inputs, a JSON object in each line")
     parser.add_argument("--only", type=Path, help="a file as of --inputs, and no other inputs")
-    parser.add_argument(
-        "--green", action="store_true", help="count the green ones instead, for a calibrated run"
-    )
-    parser.add_argument(
-        "--own", action="store_true", help="only the inputs of the rules of this file"
-    )
+    parser.add_argument("--green", action="store_true", help="count the green ones instead, for a calibrated run")
+    parser.add_argument("--own", action="store_true", help="only the inputs of the rules of this file")
     parser.add_argument("--beside", action="store_true", help="count what plain searches do, too")
     parser.add_argument("--write", type=Path, help="with --beside: a file for the inputs")
     parser.add_argument(
@@ -433,9 +401,7 @@ def main() -> None:
         help="with --beside: translations by another program, one on a line",
     )
     parser.add_argument("--show", action="store_true", help="print each input that fails")
-    parser.add_argument(
-        "--clean", action="store_true", help="only what the repair costs clean text"
-    )
+    parser.add_argument("--clean", action="store_true", help="only what the repair costs clean text")
     parser.add_argument("--turns", type=int, default=3)
     given = parser.parse_args()
     loaded = load_run(given.run, given.set)
@@ -444,9 +410,7 @@ def main() -> None:
         replace(translator, decoding=translator.decoding.model_copy(update={"repair": is_on}))
         for is_on in (True, False)
     )
-    read = read_pairs(
-        loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport()
-    )
+    read = read_pairs(loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport())
     pairs = [(pair.source, pair.target) for pair in islice(read, 2000)]
     if given.clean:
         sys.stdout.write("\n".join(clean_rows(plain, repairing, pairs, given.turns)) + "\n")
@@ -466,17 +430,10 @@ def main() -> None:
         return
     if given.beside:
         named = (each.partition("=") for each in given.read)
-        others = {
-            name: Path(file).read_text(encoding="utf-8").split("\n")[: len(inputs)]
-            for name, _, file in named
-        }
-        sys.stdout.write(
-            "\n".join(beside(given.run, given.set, inputs, others, given.write)) + "\n"
-        )
+        others = {name: Path(file).read_text(encoding="utf-8").split("\n")[: len(inputs)] for name, _, file in named}
+        sys.stdout.write("\n".join(beside(given.run, given.set, inputs, others, given.write)) + "\n")
         return
-    before, after = (
-        list(each.translate([one.source for one in inputs])) for each in (plain, repairing)
-    )
+    before, after = (list(each.translate([one.source for one in inputs])) for each in (plain, repairing))
     sys.stdout.write("\n".join(table(inputs, before, after)) + "\n")
     sys.stdout.write("\n".join(clean_rows(plain, repairing, pairs, given.turns)) + "\n")
     if given.show:

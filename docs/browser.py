@@ -28,7 +28,7 @@ class Browser:
     def __init__(self) -> None:
         options = webdriver.ChromeOptions()
         options.binary_location = str(shutil.which("chromium"))
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"):  # fmt: skip
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"):
             options.add_argument(argument)
         self.driver = webdriver.Chrome(options, Service(str(shutil.which("chromedriver"))))
 

@@ -34,10 +34,7 @@ def drifted(wanted: Callable[[Path], bool] = lambda page: True) -> Iterator[tupl
     """
     chosen = [page for page in pages() if wanted(page)]
     asked = [block for page in chosen for block in blocks(page) if block.kind == "output"]
-    made = {
-        (block.page, block.line): content
-        for block, content in zip(asked, outputs_of(asked), strict=True)
-    }
+    made = {(block.page, block.line): content for block, content in zip(asked, outputs_of(asked), strict=True)}
 
     def content_of(block: Block) -> str | None:
         if block.kind == "code":
@@ -63,7 +60,7 @@ def is_translation(page: Path) -> bool:
 def main() -> int:
     """Write or check the documentation."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something has drifted")  # fmt: skip
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something has drifted")
     parser.add_argument("--train", action="store_true", help="train the model of docs/run anew")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages; absent: all")
     arguments = parser.parse_args()
@@ -88,7 +85,7 @@ def main() -> int:
         return 2
     wrong = [] if only else [*unlisted()]
     for page, new in changed:
-        sys.stdout.write(f"{page.relative_to(ROOT)}: {'has drifted' if arguments.check else 'written'}\n")  # fmt: skip
+        sys.stdout.write(f"{page.relative_to(ROOT)}: {'has drifted' if arguments.check else 'written'}\n")
         if not arguments.check:
             page.write_text(new, encoding="utf-8")
     what = "has drifted" if arguments.check else "written"

@@ -28,9 +28,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             outcomes = try_variants(ablation, Path(folder), overrides)
             for outcome in outcomes:
-                figures = ", ".join(
-                    f"{name} {value:.4g}" for name, value in outcome.figures.items()
-                )
+                figures = ", ".join(f"{name} {value:.4g}" for name, value in outcome.figures.items())
                 sys.stdout.write(
                     f"{ablation.name}, {outcome.label}: {figures}; {outcome.translation!r}; {outcome.cpu_seconds:.0f} CPU seconds\n"
                 )

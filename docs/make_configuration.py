@@ -280,9 +280,7 @@ def _resuming() -> Iterator[str]:
     yield "## Changing a run that has begun\n"
     yield "The same `tfm train` command goes on where the run stopped. A changed config is accepted if the steps"
     yield "that are done already would have been the same with it. These settings may change:"
-    yield ", ".join(
-        f"`{name}`" if "." in name or name == "name" else f"`{name}.*`" for name in HARMLESS
-    )
+    yield ", ".join(f"`{name}`" if "." in name or name == "name" else f"`{name}.*`" for name in HARMLESS)
     yield "(but not `training.max_steps` with `schedule: cosine` or `linear`, whose curve ends there; with"
     yield "`warmup_stable_decay`, `max_steps` and `decay_steps` may change until the decay begins). `name` may change if you"
     yield "rename the run folder, too. Any other change is"
@@ -298,9 +296,7 @@ def _default(field: FieldInfo) -> str:
         return "required"
     default = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(default, CleaningConfig):
-        others = {
-            name: value for name, value in default if value != getattr(CleaningConfig(), name)
-        }
+        others = {name: value for name, value in default if value != getattr(CleaningConfig(), name)}
         if not others:
             return "as below"
         return "as below, but " + ", ".join(f"`{name}: {_yaml(v)}`" for name, v in others.items())

@@ -41,7 +41,9 @@ def tfm(*arguments: str | Path) -> None:
 def point_at_a_word(browser: Browser) -> None:
     """Show the lines of the third token of the translation."""
     browser.wait("document.querySelectorAll('.tfm-two button').length > 0")
-    browser.do("document.querySelectorAll('.tfm-two > div')[1].querySelectorAll('button')[2].dispatchEvent(new MouseEvent('mouseenter'))")  # fmt: skip
+    browser.do(
+        "document.querySelectorAll('.tfm-two > div')[1].querySelectorAll('button')[2].dispatchEvent(new MouseEvent('mouseenter'))"
+    )
 
 
 def take_page(browser: Browser, page: Path, look: tuple[str, str, str, str], path: Path) -> None:
@@ -60,9 +62,7 @@ def main() -> None:
     parser.add_argument("three", help="a run with three layers")
     parser.add_argument("again", help="the same with another seed")
     parser.add_argument("six", help="a run with six layers")
-    parser.add_argument(
-        "--folder", type=Path, default=PICTURES, help="for the pictures of the docs"
-    )
+    parser.add_argument("--folder", type=Path, default=PICTURES, help="for the pictures of the docs")
     parser.add_argument("--all", type=Path, help="a folder for all other sizes and themes")
     asked = parser.parse_args()
     browser = Browser()
@@ -73,14 +73,14 @@ def main() -> None:
                 pages[name] = Path(made, f"{name}.html")
                 slide = asked.folder / "explain-slide.png"
                 picture = ["--png", slide] if name == "three" else []
-                tfm("explain", SENTENCE, "--run", getattr(asked, name), "--html", pages[name], *picture)  # fmt: skip
+                tfm("explain", SENTENCE, "--run", getattr(asked, name), "--html", pages[name], *picture)
             for look in itertools.product(pages, SIZES, ("light", "dark"), ("head", "attention")):
                 name, size, theme, place = look
                 if look in SHOWN:
-                    take_page(browser, pages[name], look, asked.folder / f"explain-{name}-layers-{size}.png")  # fmt: skip
+                    take_page(browser, pages[name], look, asked.folder / f"explain-{name}-layers-{size}.png")
                 elif asked.all is not None:
-                    take_page(browser, pages[name], look, asked.all / f"{name}-{size}-{theme}-{place}.png")  # fmt: skip
-            tfm("explain", "--over-time", "--run", asked.three, "--png", asked.folder / "explain-film.png")  # fmt: skip
+                    take_page(browser, pages[name], look, asked.all / f"{name}-{size}-{theme}-{place}.png")
+            tfm("explain", "--over-time", "--run", asked.three, "--png", asked.folder / "explain-film.png")
             runs = asked.three, asked.again, asked.six
             tfm("plot", *runs, "--group", "--smooth", "5", "--output", asked.folder / "plot.png")
         for name in ("explain-slide.png", "explain-film.png", "plot.png"):

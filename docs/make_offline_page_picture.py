@@ -16,7 +16,7 @@ from browser import PICTURES, Browser
 
 TEXT = "Where is the station? The train leaves at eight.\nThe red cars are in front of the station."
 SIZES = {"": (1240, 420), "-narrow": (360, 640)}
-IS_DONE = "document.querySelectorAll('#output .sentence').length === 3 && document.getElementById('progress').hidden"  # fmt: skip
+IS_DONE = "document.querySelectorAll('#output .sentence').length === 3 && document.getElementById('progress').hidden"
 
 
 def main() -> None:

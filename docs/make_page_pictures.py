@@ -44,7 +44,7 @@ class Camera(Browser):
         """Open the drawer at a tab."""
         self.do("document.getElementById('open-inside').click()")
         self.wait("document.querySelector('#view .tfm-view')")
-        self.do(f"document.getElementById('tab-{tab}').click(); document.activeElement.blur(); scrollTo(0, 0)")  # fmt: skip
+        self.do(f"document.getElementById('tab-{tab}').click(); document.activeElement.blur(); scrollTo(0, 0)")
 
 
 def main() -> None:

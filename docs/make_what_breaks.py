@@ -72,9 +72,7 @@ def _section(ablation: Ablation) -> Iterator[str]:
 
 
 def _described(ablation: Ablation) -> str:
-    return (
-        f"Curves of the training loss: {', '.join(variant.label for variant in ablation.variants)}"
-    )
+    return f"Curves of the training loss: {', '.join(variant.label for variant in ablation.variants)}"
 
 
 if __name__ == "__main__":

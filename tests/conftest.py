@@ -86,9 +86,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Folders are shared out to all cores. One file is not: a worker imports PyTorch, which takes longer."""
     if not all(path.is_dir() for path in _given(config)):
         return 0
-    cores = (
-        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    )
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return len(cores) if len(cores) > 1 else 0
 
 
@@ -109,9 +107,7 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(
-        20_000, 20, 20
-    )  # instead of 700: it looked too often at what a test needs until its end
+    gc.set_threshold(20_000, 20, 20)  # instead of 700: it looked too often at what a test needs until its end
     gc.enable()
 
 
@@ -145,9 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("fast")
         if names & HEAVY and not names & NOT_OF_EVERY_DAY:
             item.add_marker("heavy")
-    if hasattr(
-        config, "workerinput"
-    ):  # what takes long begins first, so that no core is left with it at the end
+    if hasattr(config, "workerinput"):  # what takes long begins first, so that no core is left with it at the end
         not_fast = {item.path for item in items if not item.get_closest_marker("fast")}
         items.sort(key=lambda item: item.path not in not_fast)
 
@@ -231,9 +225,7 @@ class Process:
         return variables
 
     def _others(self) -> dict[str, object]:
-        handlers = [
-            one for one in logging.root.handlers if type(one).__module__ != "_pytest.logging"
-        ]
+        handlers = [one for one in logging.root.handlers if type(one).__module__ != "_pytest.logging"]
         return {
             "the working directory": os.getcwd(),
             # setuptools adds a folder of its own, inside this environment.
@@ -289,9 +281,7 @@ def _refused_in_fast_tests(start: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*given: Any, **named: Any) -> Any:
         # matplotlib asks fc-list once which fonts there are.
         if _Now.is_fast and "fc-list" not in str(given[1:2]):
-            raise AssertionError(
-                f"{start.__qualname__}: a test that starts a process needs the marker process"
-            )
+            raise AssertionError(f"{start.__qualname__}: a test that starts a process needs the marker process")
         return start(*given, **named)
 
     return checked

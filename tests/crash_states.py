@@ -60,9 +60,7 @@ class History:
         here = (parent, path.name)
         match operation.kind:
             case "make_folder" | "create_file" | "link":
-                kind = {"make_folder": "folder", "create_file": "file", "link": "link"}[
-                    operation.kind
-                ]
+                kind = {"make_folder": "folder", "create_file": "file", "link": "link"}[operation.kind]
                 node = nodes[operation.path] = Node(kind, operation.other)
                 self.effects.append(Effect(time, node, (parent,), added=here))
             case "write":
@@ -81,9 +79,7 @@ class History:
                     moved = new / Path(name).relative_to(path)
                     nodes[str(moved)] = nodes.pop(name)
                 self.effects.append(
-                    Effect(
-                        time, node, (parent, new_parent), removed=here, added=(new_parent, new.name)
-                    )
+                    Effect(time, node, (parent, new_parent), removed=here, added=(new_parent, new.name))
                 )
             case _:
                 raise AssertionError(operation)
@@ -96,9 +92,7 @@ class History:
         recent, older = pending[-MAX_COMBINED:], pending[:-MAX_COMBINED]
         for is_older_lost, has_zeros in itertools.product((False, True), repeat=2):
             for choice in itertools.product((False, True), repeat=len(recent)):
-                lost = {
-                    id(effect) for effect, is_lost in zip(recent, choice, strict=True) if is_lost
-                }
+                lost = {id(effect) for effect, is_lost in zip(recent, choice, strict=True) if is_lost}
                 if is_older_lost:
                     lost |= {id(effect) for effect in older}
                 yield _tree(self.root, effects, lost, has_zeros)
@@ -107,10 +101,7 @@ class History:
 
 
 def _is_safe(effect: Effect, flushes: list[tuple[int, Node]]) -> bool:
-    return all(
-        any(at > effect.time and node is folder for at, node in flushes)
-        for folder in effect.folders
-    )
+    return all(any(at > effect.time and node is folder for at, node in flushes) for folder in effect.folders)
 
 
 Tree = tuple[tuple[str, str, bytes], ...]

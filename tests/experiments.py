@@ -67,8 +67,7 @@ def essence(run_folder: Path) -> dict[str, Any]:
         if file.name != MANIFEST_NAME
     }
     found["metrics"] = [
-        {key: value for key, value in line.items() if key not in SPEEDS}
-        for line in metrics_of(run_folder)
+        {key: value for key, value in line.items() if key not in SPEEDS} for line in metrics_of(run_folder)
     ]
     folders = (run_folder / "checkpoints").iterdir()
     found["checkpoints"] = sorted(folder.name for folder in folders)

@@ -239,7 +239,7 @@ def note_processes(place: str) -> None:
 
 PROCESS_EVENTS = frozenset(
     {"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.exec", "os.system", "subprocess.Popen"}
-)  # fmt: skip
+)
 
 
 ACTIONS: dict[str, Callable[..., None]] = {

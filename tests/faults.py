@@ -150,9 +150,7 @@ class RecordingFileSystem(FileSystem):
 def run_in_child(work: Callable[[], int | None]) -> int:
     """Run `work` in a forked process; its exit status, negative where a signal ended it."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # forking beside threads that do nothing
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads that do nothing
         child = os.fork()
     if child == 0:
         status = 99

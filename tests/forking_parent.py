@@ -17,8 +17,16 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).parent
-HEAVY = ("torch.utils.tensorboard", "matplotlib.backends.backend_agg", "matplotlib.figure",
-         "datasets", "pyarrow", "sacrebleu.metrics", "jiwer", "torch._dynamo")  # fmt: skip
+HEAVY = (
+    "torch.utils.tensorboard",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "datasets",
+    "pyarrow",
+    "sacrebleu.metrics",
+    "jiwer",
+    "torch._dynamo",
+)
 
 
 def import_everything() -> None:

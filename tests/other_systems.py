@@ -22,10 +22,29 @@ WITH_OWN_CODE = ("portalocker", "datasets", "tensorboard")
 NO_MODULES = ("fcntl", "resource", "pwd", "grp", "termios", "pty")
 NO_SIGNALS = ("SIGPIPE", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGALRM", "SIGKILL", "SIGCHLD")
 NO_FUNCTIONS = (
-    "O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_CLOEXEC", "statvfs", "fstatvfs", "fork", "forkpty",
-    "pread", "pwrite", "geteuid", "getuid", "getpgrp", "killpg", "setsid", "mkfifo", "sysconf", "getloadavg",
-    "sched_getaffinity", "posix_fadvise", "chown", "lchown",
-)  # fmt: skip
+    "O_NOFOLLOW",
+    "O_DIRECTORY",
+    "O_NONBLOCK",
+    "O_CLOEXEC",
+    "statvfs",
+    "fstatvfs",
+    "fork",
+    "forkpty",
+    "pread",
+    "pwrite",
+    "geteuid",
+    "getuid",
+    "getpgrp",
+    "killpg",
+    "setsid",
+    "mkfifo",
+    "sysconf",
+    "getloadavg",
+    "sched_getaffinity",
+    "posix_fadvise",
+    "chown",
+    "lchown",
+)
 
 
 def take_away() -> None:
@@ -92,9 +111,7 @@ def _refusing_open_files(name: str, original: Callable[..., None]) -> Callable[.
     def checked(path: Any, *arguments: Any, **options: Any) -> None:
         for place in (path, *arguments):
             if in_use := _open_below(os.fspath(place)):
-                raise PermissionError(
-                    errno.EACCES, f"{name}: in use by this process: {in_use}", str(place)
-                )
+                raise PermissionError(errno.EACCES, f"{name}: in use by this process: {in_use}", str(place))
         if name == "rename" and os.path.lexists(arguments[0]):
             raise FileExistsError(errno.EEXIST, "File exists", str(arguments[0]))
         original(path, *arguments, **options)
@@ -105,9 +122,7 @@ def _refusing_open_files(name: str, original: Callable[..., None]) -> Callable[.
 def _open_below(path: str) -> str | None:
     """An open or mapped file that is the path, or lies below it."""
     full = os.path.abspath(path)
-    found = [
-        line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()
-    ]
+    found = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
     for link in Path("/proc/self/fd").iterdir():
         try:
             found.append(str(link.readlink()))

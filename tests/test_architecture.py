@@ -47,9 +47,7 @@ def test_the_contracts_of_imports_hold() -> None:
         "-c",
         "from importlinter.cli import lint_imports_command as run; run()",
     ]
-    finished = subprocess.run(
-        [*linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    finished = subprocess.run([*linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout
 
 
@@ -116,10 +114,7 @@ def test_the_files_of_data_import_in_one_direction(files: str, forbidden: tuple[
 
 
 def test_no_file_has_a_name_without_a_meaning() -> None:
-    names = {
-        path: {part.removesuffix(".py") for part in path.relative_to(PACKAGE).parts}
-        for path in FILES
-    }
+    names = {path: {part.removesuffix(".py") for part in path.relative_to(PACKAGE).parts} for path in FILES}
     assert [path for path in FILES if FORBIDDEN_NAMES & names[path]] == []
 
 
@@ -201,16 +196,11 @@ def dangers_in(path: Path, name: str) -> Iterator[tuple[int, str]]:
     """(line, what stands there) for each import and call that could run code which the file has read."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            modules = (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [str(node.module)]
-            )
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [str(node.module)]
             yield from (
                 (node.lineno, f"import {module}")
                 for module in modules
-                if module.split(".")[0] in DANGEROUS_MODULES
-                and not (module == "subprocess" and name in STARTERS)
+                if module.split(".")[0] in DANGEROUS_MODULES and not (module == "subprocess" and name in STARTERS)
             )
         elif isinstance(node, ast.Call) and is_dangerous(node, name):
             yield node.lineno, ast.unparse(node)
@@ -218,9 +208,7 @@ def dangers_in(path: Path, name: str) -> Iterator[tuple[int, str]]:
 
 def is_dangerous(call: ast.Call, name: str) -> bool:
     """Whether the call in the file `name` runs code, or trusts bytes from other sources."""
-    values = {
-        (one.arg, one.value.value) for one in call.keywords if isinstance(one.value, ast.Constant)
-    }
+    values = {(one.arg, one.value.value) for one in call.keywords if isinstance(one.value, ast.Constant)}
     if values & DANGEROUS_ARGUMENTS:
         return True
     if isinstance(call.func, ast.Name):
@@ -237,9 +225,17 @@ def is_dangerous(call: ast.Call, name: str) -> bool:
 
 @pytest.mark.parametrize(
     "line",
-    ["import pickle", "from subprocess import run", "eval(text)", "torch.load(path)", "yaml.load(file)",
-     "archive.extractall()", "spec.loader.exec_module(module)", "f(weights_only=False)"],
-)  # fmt: skip
+    [
+        "import pickle",
+        "from subprocess import run",
+        "eval(text)",
+        "torch.load(path)",
+        "yaml.load(file)",
+        "archive.extractall()",
+        "spec.loader.exec_module(module)",
+        "f(weights_only=False)",
+    ],
+)
 def test_the_search_for_dangers_finds_them(line: str, tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text(line, encoding="utf-8")
@@ -302,8 +298,6 @@ def test_the_record_names_each_private_part_that_the_package_uses_and_no_other()
     recorded: set[str] = set()
     for parts, places in rows:
         names = {part.rpartition(".")[2] for part in re.findall(r"`([^`]+)`", parts)}
-        assert {file for file, name in used if name in names} == set(
-            re.findall(r"`([^`]+)`", places)
-        ), parts
+        assert {file for file, name in used if name in names} == set(re.findall(r"`([^`]+)`", places)), parts
         recorded |= names
     assert recorded == {name for _, name in used}

@@ -24,9 +24,7 @@ TIGHT = re.compile(rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}")
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-each_translation = pytest.mark.parametrize(
-    "names", TRANSLATIONS.items(), ids=lambda names: names[0]
-)
+each_translation = pytest.mark.parametrize("names", TRANSLATIONS.items(), ids=lambda names: names[0])
 
 
 def text_of(name: str) -> str:
@@ -61,8 +59,7 @@ def test_a_translated_page_has_the_parts_and_pictures_of_the_english_one(
 
 def test_the_chinese_answers_stand_under_the_numbers_of_the_english_questions() -> None:
     numbers = [
-        re.findall(r"^### (\d+)\. ", text_of(f"docs/{one}thirty_questions.md"), re.MULTILINE)
-        for one in ("", "zh/")
+        re.findall(r"^### (\d+)\. ", text_of(f"docs/{one}thirty_questions.md"), re.MULTILINE) for one in ("", "zh/")
     ]
     assert numbers[0] == numbers[1] == [str(number) for number in range(1, 31)]
 
@@ -92,18 +89,14 @@ def test_a_translated_page_has_the_formulas_of_the_english_one(names: tuple[str,
 def test_a_translated_page_names_the_code_that_the_english_one_names(
     names: tuple[str, str],
 ) -> None:
-    translated, original = (
-        set(re.findall(r"`([\w/]+\.py: [\w.]+)`", FENCED.sub("", text_of(name)))) for name in names
-    )
+    translated, original = (set(re.findall(r"`([\w/]+\.py: [\w.]+)`", FENCED.sub("", text_of(name)))) for name in names)
     assert original - translated == set()
 
 
 def test_a_section_with_another_number_of_blocks_is_named() -> None:
     block = "```text\na\n```\n"
     assert with_blocks_of(f"# A\n{block}", "# 甲\n```text\nb\n```\n", "zh.md") == f"# 甲\n{block}"
-    with pytest.raises(
-        MarkerError, match=r"zh\.md: '## 乙' has 0 blocks, and the English page has 1"
-    ):
+    with pytest.raises(MarkerError, match=r"zh\.md: '## 乙' has 0 blocks, and the English page has 1"):
         with_blocks_of(f"# A\n## B\n{block}", "# 甲\n## 乙\n", "zh.md")
 
 
@@ -115,9 +108,7 @@ def test_chinese_text_has_full_width_punctuation(page: Path) -> None:
 @each_page
 def test_a_space_separates_chinese_from_latin_letters_and_digits(page: Path) -> None:
     text = prose(page)
-    assert [
-        text[max(found.start() - 8, 0) : found.end() + 8] for found in TIGHT.finditer(text)
-    ] == []
+    assert [text[max(found.start() - 8, 0) : found.end() + 8] for found in TIGHT.finditer(text)] == []
 
 
 @each_page

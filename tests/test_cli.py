@@ -114,9 +114,7 @@ def _caused(error: TfmError, cause: OSError) -> TfmError:
         (RuntimeError("can't start new thread"), "allow more threads with ulimit -u"),
         (RuntimeError("ThreadPoolBuildError: no"), "allow more threads with ulimit -u"),
         (
-            _caused(
-                StorageError("a: cannot be read"), OSError(errno.EMFILE, "Too many open files")
-            ),
+            _caused(StorageError("a: cannot be read"), OSError(errno.EMFILE, "Too many open files")),
             "allow more with ulimit -n",
         ),
     ],
@@ -144,29 +142,21 @@ def test_debug_shows_where_it_happened(
     assert talk.index("Traceback") < talk.index("tfm: internal error")
 
 
-def test_the_version_is_that_of_the_package(
-    tfm: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_version_is_that_of_the_package(tfm: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert tfm("--version") == 0
     assert capsys.readouterr().out == f"tfm {transformer_cli.__version__}\n"
 
 
-def test_no_command_shows_the_help(
-    tfm: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_shows_the_help(tfm: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert tfm() == 2
     assert capsys.readouterr().err.startswith("Usage: tfm [OPTIONS] COMMAND")
 
 
-def test_beam_size_is_short_for_a_setting(
-    tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beam_size_is_short_for_a_setting(tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
     from transformer_cli.commands import translate_lines
 
     taken: list[object] = []
-    monkeypatch.setattr(
-        translate_lines, "translate_lines", lambda *given: taken.append(given[-1].overrides)
-    )
+    monkeypatch.setattr(translate_lines, "translate_lines", lambda *given: taken.append(given[-1].overrides))
     assert tfm("translate", "a", "--set", "runtime.threads=1", "-b", "3") == 0
     assert tfm("translate", "a") == 0
     assert taken == [["runtime.threads=1", "decoding.beam_size=3"], []]
@@ -188,11 +178,15 @@ def test_output_is_utf_8_whatever_the_locale(
 
 # A command line for each command with --set; the override is the example of its own --help.
 WITH_SETTINGS = {
-    "train": (), "translate": ("1 2 3",), "validate": (), "next": ("1 2 3",),
+    "train": (),
+    "translate": ("1 2 3",),
+    "validate": (),
+    "next": ("1 2 3",),
     "likelihood": ("--source", "tiny.yaml", "--target", "tiny.yaml"),
-    "info": ("--config", "tiny.yaml"), "data": ("--config", "tiny.yaml"),
+    "info": ("--config", "tiny.yaml"),
+    "data": ("--config", "tiny.yaml"),
     "draw": ("schedule", "--output", "schedule.png"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.long
@@ -292,11 +286,7 @@ def test_overrides_and_switches_may_be_repeated(tfm: Callable[..., int]) -> None
 
 ALL_COMMANDS = {
     **cli.COMMANDS,
-    **{
-        f"{name} {below}": entry
-        for name, group in cli.COMMANDS.items()
-        for below, entry in group.commands.items()
-    },
+    **{f"{name} {below}": entry for name, group in cli.COMMANDS.items() for below, entry in group.commands.items()},
 }
 
 
@@ -333,17 +323,18 @@ def test_the_help_of_a_command_waits_for_no_heavy_module() -> None:
     [
         info.EXPORT_OBSTACLES,
         init.SHEET_AS_TSV,
-        *(f"{translate.DOCUMENTS}:{name}" for name in ("chosen_document", "check_output_of_text", "translate_document_file")),
+        *(
+            f"{translate.DOCUMENTS}:{name}"
+            for name in ("chosen_document", "check_output_of_text", "translate_document_file")
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_the_core_names_of_an_extension_is_there(place: str) -> None:
     assert callable(resolve_name(place))
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "compare", "a"], ["compare", "a", "--debug"]])
-def test_debug_may_stand_before_a_subcommand_and_after_it(
-    tfm: Callable[..., int], arguments: list[str]
-) -> None:
+def test_debug_may_stand_before_a_subcommand_and_after_it(tfm: Callable[..., int], arguments: list[str]) -> None:
     assert tfm("runs", *arguments) == MissingInputError.exit_code
     assert logging.getLogger("transformer_cli").level == logging.DEBUG
     assert tfm("runs", "compare", "a") == MissingInputError.exit_code

@@ -33,9 +33,7 @@ REFERENCES = [
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-QUOTED = re.compile(
-    r"# \S+\.py: "
-)  # a part of a module, which tests/test_docs_generated.py compares
+QUOTED = re.compile(r"# \S+\.py: ")  # a part of a module, which tests/test_docs_generated.py compares
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
 MEMBER = re.compile(r"([A-Z]\w+)\.(\w+)(?:\(.*\))?")  # such as Transformer.encode
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"

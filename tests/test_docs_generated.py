@@ -42,9 +42,7 @@ def test_quoted_code_is_the_code() -> None:
 
 def test_an_output_is_what_the_command_prints() -> None:
     new = made()
-    changed = {
-        one.place: new[one.place] for one in OUTPUTS if not is_same(one.content, new[one.place])
-    }
+    changed = {one.place: new[one.place] for one in OUTPUTS if not is_same(one.content, new[one.place])}
     assert changed == {}, "run python docs/make.py"
 
 
@@ -119,9 +117,7 @@ def test_a_marker_that_cannot_be_followed_is_an_error(marker: str, message: str)
         quotes.quoted(block(marker))
 
 
-def test_a_marker_without_a_block_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_marker_without_a_block_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("making.blocks.ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text("<!-- output: tfm --version -->\n\nText\n", encoding="utf-8")

@@ -18,8 +18,31 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("few_samples")]
 
 RUN = str(Path(__file__).parents[1] / "docs" / "run")
 # A fifo is not among them where it would be read: to wait for its writer is right.
-ODD = [".", "/", "./", "", "..", "../", "n" * 300, "\udcff", "folder", "folder/", "new/", "/dev/null", "-", "no/x",
-       "a.en/x", "x\ny", "~", "~nobody/x", "/dev/fd/77", "nowhere", "loop", "zeros.csv", "folder/.."]  # fmt: skip
+ODD = [
+    ".",
+    "/",
+    "./",
+    "",
+    "..",
+    "../",
+    "n" * 300,
+    "\udcff",
+    "folder",
+    "folder/",
+    "new/",
+    "/dev/null",
+    "-",
+    "no/x",
+    "a.en/x",
+    "x\ny",
+    "~",
+    "~nobody/x",
+    "/dev/fd/77",
+    "nowhere",
+    "loop",
+    "zeros.csv",
+    "folder/..",
+]
 # For lines that load a model.
 FEW = [".", "", "n" * 300, "\udcff", "/dev/null", "~nobody/x", "loop"]
 CONFIG = ["--config", "mine.yaml"]
@@ -107,7 +130,7 @@ LINES = [
     ["translate", "--run", RUN, "--memory", "PATH", "Hi"],
     ["translate", "--run", RUN, "--dictionary", "PATH", "Hi"],
     ["translate", "--run", RUN, "--comet", "PATH", "Hi"],
-]  # fmt: skip
+]
 LOADING = {
     "verify",
     "calibrate",
@@ -204,17 +227,11 @@ def test_every_path_of_a_command_is_tried() -> None:
     tried = set()
     for line in LINES:
         num_words = (
-            2
-            if line[0] in ("data", "runs")
-            and re.fullmatch("[a-z-]+[a-z]", line[1])
-            and line[1][0] != "-"
-            else 1
+            2 if line[0] in ("data", "runs") and re.fullmatch("[a-z-]+[a-z]", line[1]) and line[1][0] != "-" else 1
         )
         command = " ".join(line[:num_words])
         for index in range(num_words, len(line)):
             if "PATH" in line[index]:
-                option = next(
-                    (word for word in reversed(line[num_words:index]) if word[:2] == "--"), ""
-                )
+                option = next((word for word in reversed(line[num_words:index]) if word[:2] == "--"), "")
                 tried |= {(command, option), (command, "PATH")}
     assert set(path_parameters()) - tried == set()

@@ -24,9 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFM_KERNELS", "none")
         builder = builders.WheelBuilder(str(ROOT))
-        [built] = builder.build(
-            directory=str(tmp_path_factory.mktemp("dist")), versions=["standard"]
-        )
+        [built] = builder.build(directory=str(tmp_path_factory.mktemp("dist")), versions=["standard"])
     assert Path(built).name == f"transformer_cli-{transformer_cli.__version__}-py3-none-any.whl"
     return zipfile.ZipFile(built)
 
@@ -39,7 +37,7 @@ def content(wheel: zipfile.ZipFile, ending: str) -> str:
 
 @pytest.mark.long
 def test_the_wheel_brings_a_small_model_configs_and_types(wheel: zipfile.ZipFile) -> None:
-    model = [one for one in wheel.infolist() if one.filename.startswith("transformer_cli/demonstration/")]  # fmt: skip
+    model = [one for one in wheel.infolist() if one.filename.startswith("transformer_cli/demonstration/")]
     names = {one.filename.rsplit("/", 1)[-1] for one in model}
     assert {"config.yaml", "model.safetensors", "tokenizer.json", "MANIFEST.json"} <= names
     assert sum(one.file_size for one in model) < 6_000_000
@@ -64,7 +62,7 @@ def test_the_wheel_lists_its_parts_and_what_it_requires(wheel: zipfile.ZipFile) 
     assert len({one["bom-ref"] for one in listed["components"]}) == len(listed["components"])
 
 
-@pytest.mark.parametrize(("wanted", "raises"), [("required", "no kernels in C"), ("yes", "it can be auto")])  # fmt: skip
+@pytest.mark.parametrize(("wanted", "raises"), [("required", "no kernels in C"), ("yes", "it can be auto")])
 def test_a_build_that_must_have_kernels_ends_without_a_compiler(
     wanted: str, raises: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -87,9 +85,7 @@ def test_the_citation_names_the_version_and_the_licence_of_the_package() -> None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert citation["version"] == transformer_cli.__version__
     assert citation["license"] == project["license"]
-    assert [one["name"].lower() for one in citation["authors"]] == [
-        one["name"] for one in project["authors"]
-    ]
+    assert [one["name"].lower() for one in citation["authors"]] == [one["name"] for one in project["authors"]]
 
 
 def test_each_dependency_of_the_checks_but_pytorch_is_locked_with_hashes() -> None:

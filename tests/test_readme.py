@@ -104,9 +104,7 @@ def refusal_of_config(arguments: list[str]) -> str:
                 load_config(config, overrides)
             except TfmError as error:
                 return str(error)
-        elif config not in WRITTEN_BY_THE_READER and not (
-            OF_RUN.fullmatch(config) or OF_FOLDER.fullmatch(config)
-        ):
+        elif config not in WRITTEN_BY_THE_READER and not (OF_RUN.fullmatch(config) or OF_FOLDER.fullmatch(config)):
             return f"no config {config}"
     return ""
 
@@ -162,9 +160,7 @@ def test_a_time_of_a_training_names_the_processor(page: str) -> None:
 
 def test_the_commands_that_install_stand_in_the_chinese_readme_too() -> None:
     """One installs only; the others install, and then train and translate, or test."""
-    ours = [
-        line for line in command_lines(ROOT / "README.md") if line.startswith("python3 -m venv")
-    ]
+    ours = [line for line in command_lines(ROOT / "README.md") if line.startswith("python3 -m venv")]
     theirs = command_lines(ROOT / "docs" / "zh" / "README.md")
     assert len(ours) == 3
     assert [line for line in ours if line not in theirs] == []
@@ -172,9 +168,7 @@ def test_the_commands_that_install_stand_in_the_chinese_readme_too() -> None:
 
 def tree() -> dict[str, str]:
     """The entries of the tree in CONTRIBUTING.md, folders with a slash at the end, and what is said of each."""
-    blocks = [
-        text for _, _, text in FENCED.findall(CONTRIBUTING) if text.startswith("transformer_cli/")
-    ]
+    blocks = [text for _, _, text in FENCED.findall(CONTRIBUTING) if text.startswith("transformer_cli/")]
     assert len(blocks) == 1
     told: dict[str, str] = {}
     for line in blocks[0].splitlines()[1:]:

@@ -120,9 +120,7 @@ def test_a_page_that_is_not_written_yet_is_left_out() -> None:
         ("none.md", "index.md", "none.md"),
     ],
 )
-def test_a_link_leads_to_a_page_of_the_site_or_to_nothing(
-    link: str, page: str, expected: str | None
-) -> None:
+def test_a_link_leads_to_a_page_of_the_site_or_to_nothing(link: str, page: str, expected: str | None) -> None:
     assert website("links").on_site(link, page) == expected
 
 
@@ -170,7 +168,12 @@ def test_a_picture_on_white_without_a_dark_form_is_inverted_in_the_dark() -> Non
 def test_the_pictures_of_the_read_me_are_markdown_on_the_site() -> None:
     plain = website("pictures").without_forms((ROOT / "README.md").read_text(encoding="utf-8"))
     assert "<picture>" not in plain
-    assert re.findall(r"!\[[^\]]+\]\(docs/pictures/(.+?)\.png\)", plain) == ["prompt", "page", "explain-page", "offline-page"]  # fmt: skip
+    assert re.findall(r"!\[[^\]]+\]\(docs/pictures/(.+?)\.png\)", plain) == [
+        "prompt",
+        "page",
+        "explain-page",
+        "offline-page",
+    ]
 
 
 def test_each_page_is_built(site: Path) -> None:
@@ -246,9 +249,7 @@ def test_a_telephone_shows_pages_in_their_width_and_pictures_of_its_size_and_the
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         for page in ("the_transformer", "drawing", "scaling", "zh/index", "overview"):
             browser.get((site / f"{page}.html").as_uri())
-            assert browser.execute_script("return document.documentElement.scrollWidth") <= 360, (
-                page
-            )
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 360, page
         for theme, end in (("light", ""), ("dark", "-dark")):
             features = [{"name": "prefers-color-scheme", "value": theme}]
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

@@ -22,7 +22,5 @@ def test_the_policy_is_set_before_torch_is_imported_unless_the_user_has_set_it(
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     if given is not None:
         environment["OMP_WAIT_POLICY"] = given
-    found = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.split() == [expected, "False"]

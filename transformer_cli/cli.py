@@ -279,9 +279,7 @@ def with_debug(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*arguments: Any, debug: bool = False, **options: Any) -> Any:
         return function(*arguments, **options)
 
-    debug = inspect.Parameter(
-        _DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption
-    )
+    debug = inspect.Parameter(_DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption)
     parameters = [*signature.parameters.values(), debug]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -405,7 +403,7 @@ def unknown_command(ctx: Any, name: str, meant: str = "") -> UsageError:
         from transformer_cli.config import other_programs
 
         meant = other_programs.COMMANDS.get(name.lower(), ("",))[0]
-    hint = f"did you mean {ctx.command_path} {meant}?" if meant else f"{ctx.command_path} --help lists the commands"  # fmt: skip
+    hint = f"did you mean {ctx.command_path} {meant}?" if meant else f"{ctx.command_path} --help lists the commands"
     return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=hint)
 
 
@@ -679,9 +677,7 @@ def _exit_after(error: BaseException) -> None:
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
         _exit_with_error(f"tfm: {error}", error.exit_code)
-    if isinstance(
-        error, BrokenPipeError | SystemExit
-    ):  # typer turns a BrokenPipeError into a SystemExit
+    if isinstance(error, BrokenPipeError | SystemExit):  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (
             type(error),
             type(error.__context__),
@@ -691,9 +687,7 @@ def _exit_after(error: BaseException) -> None:
     if is_out_of_memory(error):
         if "thread" in str(error).casefold():
             _exit_with_error(f"tfm: {_NO_THREAD}", 75)
-        _exit_with_error(
-            "tfm: out of memory\n  hint: close other programs, or lower the size of the batches", 75
-        )
+        _exit_with_error("tfm: out of memory\n  hint: close other programs, or lower the size of the batches", 75)
     if isinstance(error, OSError):
         is_full = error.errno == errno.ENOSPC
         if error.filename is None:

@@ -50,9 +50,7 @@ def _parsed(block: Block) -> tuple[str, dict[str, str]]:
     command, _, rest = block.text.partition(" | ")
     options = {name: json.loads(text) for name, text in OPTION.findall(f" {rest}")}
     if OPTION.sub("", f" {rest}").strip():
-        raise MarkerError(
-            f'{block.place}: after " | " there are: from "...", to "...", before "..."'
-        )
+        raise MarkerError(f'{block.place}: after " | " there are: from "...", to "...", before "..."')
     return command, options
 
 
@@ -85,9 +83,7 @@ def _is_same_line(shown: str, made: str) -> bool:
     pairs = zip(*(text.ljust(longer) for text in texts), strict=True)
     other = [pair for pair in pairs if pair[0] != pair[1]]
     num_of_bars = sum({*pair} == {" ", "█"} for pair in other)
-    return num_of_bars <= 1 and all(
-        {*pair} == {" ", "█"} or _are_near_greys(*pair) for pair in other
-    )
+    return num_of_bars <= 1 and all({*pair} == {" ", "█"} or _are_near_greys(*pair) for pair in other)
 
 
 def _are_near(a: str, b: str) -> bool:

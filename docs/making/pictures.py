@@ -33,9 +33,7 @@ def unlisted() -> Iterator[str]:
     """What is wrong with the table of pictures and with the files."""
     listed = index()
     files = {
-        path.relative_to(FOLDER).as_posix()
-        for path in FOLDER.rglob("*")
-        if path.is_file() and path.suffix != ".yaml"
+        path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*") if path.is_file() and path.suffix != ".yaml"
     }
     shown = "\n".join(page.read_text(encoding="utf-8") for page in pages())
     for name in sorted(files | listed.keys()):
@@ -62,9 +60,7 @@ def _names(script: Path, picture: str) -> bool:
 def drawings(*, is_slow: bool | None = None) -> dict[str, str]:
     """The commands of all pictures that have one, by file name; of the slow or of the other ones, if this is asked."""
     return {
-        name: one["command"]
-        for name, one in index().items()
-        if "command" in one and is_slow in (None, "slow" in one)
+        name: one["command"] for name, one in index().items() if "command" in one and is_slow in (None, "slow" in one)
     }
 
 

@@ -101,9 +101,7 @@ def _conversation(command: Sequence[str], columns: int) -> str:
     person, program = os.openpty()
     fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     environment = {**os.environ, **ENVIRONMENT, "TERM": "dumb", "COLUMNS": str(columns)}
-    with subprocess.Popen(
-        command, stdin=program, stdout=program, stderr=program, cwd=ROOT, env=environment
-    ) as process:
+    with subprocess.Popen(command, stdin=program, stdout=program, stderr=program, cwd=ROOT, env=environment) as process:
         os.close(program)
         shown = b""
         try:
@@ -154,14 +152,26 @@ def draw(lines: Sequence[Line], look: Look, path: Path) -> None:
             is_answer = bool(line.prompt) or line.is_typed
             pieces = (
                 (0, line.prompt, look.prompts, "bold"),
-                (len(line.prompt), line.text, look.text if is_answer else look.talk, "bold" if line.is_typed else "normal"),
-            )  # fmt: skip
+                (
+                    len(line.prompt),
+                    line.text,
+                    look.text if is_answer else look.talk,
+                    "bold" if line.is_typed else "normal",
+                ),
+            )
             for column, text, color, weight in pieces:
                 x = (_MARGIN_POINTS + column * _POINTS_PER_COLUMN) / width
                 figure.text(
-                    x, y, text, color=color, weight=weight, size=_FONT_POINTS,
-                    family="DejaVu Sans Mono", va="center", parse_math=False,
-                )  # fmt: skip
+                    x,
+                    y,
+                    text,
+                    color=color,
+                    weight=weight,
+                    size=_FONT_POINTS,
+                    family="DejaVu Sans Mono",
+                    va="center",
+                    parse_math=False,
+                )
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=dpi, facecolor=look.background)
     described = PngInfo()

@@ -54,9 +54,7 @@ def with_blocks_of(english: str, translation: str, name: str) -> str:
         present = len(BLOCK.findall(section))
         if present != len(wanted):
             heading = section.partition("\n")[0]
-            raise MarkerError(
-                f"{name}: {heading!r} has {present} blocks, and the English page has {len(wanted)} there"
-            )
+            raise MarkerError(f"{name}: {heading!r} has {present} blocks, and the English page has {len(wanted)} there")
         each = iter(wanted)
         made.append(BLOCK.sub(lambda found, each=each: next(each), section))
     return "".join(made)

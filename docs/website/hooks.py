@@ -62,9 +62,7 @@ def on_page_content(html: str, **_: Any) -> str:
     return with_forms(with_formulas(html))
 
 
-def on_page_context(
-    context: dict[str, Any], *, page: Page, config: MkDocsConfig, **_: Any
-) -> dict[str, Any]:
+def on_page_context(context: dict[str, Any], *, page: Page, config: MkDocsConfig, **_: Any) -> dict[str, Any]:
     """Choose the language of the words around a page, and the page behind the language switch."""
     here = page.file.src_uri
     pages = {file.src_uri: file.url for file in _State.files.documentation_pages()}

@@ -51,10 +51,7 @@ def _with_its_forms(image: str) -> str:
         kind = "" if narrow else f' class="{_kind(path, has_dark=bool(scheme))}"'
         return f'<picture>{source}<img alt="{alternative}"{kind} src="{form(end)}{scheme}" loading="lazy"></picture>'
 
-    if form("-dark"):
-        forms = shown("", "#only-light") + shown("-dark", "#only-dark")
-    else:
-        forms = shown("", "")
+    forms = shown("", "#only-light") + shown("-dark", "#only-dark") if form("-dark") else shown("", "")
     return f'<a class="picture" href="{address}">{forms}</a>'
 
 

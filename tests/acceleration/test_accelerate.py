@@ -75,9 +75,7 @@ def test_a_model_can_be_accelerated_for_another_device() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("device", [CPU, OTHER], ids=str)
 @pytest.mark.parametrize("r_drop", [None, 5.0])
-def test_the_loss_of_each_device_is_the_plain_one(
-    device: torch.device, r_drop: float | None
-) -> None:
+def test_the_loss_of_each_device_is_the_plain_one(device: torch.device, r_drop: float | None) -> None:
     torch.manual_seed(1)
     plain = likelihood_loss if r_drop is None else r_drop_loss
     loss = accelerated_loss(plain, device)

@@ -78,7 +78,7 @@ def test_in_each_precision_the_singular_values_come_near_1_also_of_a_tiny_gradie
     monkeypatch.setattr(optimizers, "precision_of_muon", lambda _: dtype)
     torch.manual_seed(1)
     given = 1e-7 * torch.randn(3, 8, 5)
-    made = orthogonalised(given, {"ns_coefficients": (3.4445, -4.775, 2.0315), "ns_steps": 5, "eps": 1e-12})  # fmt: skip
+    made = orthogonalised(given, {"ns_coefficients": (3.4445, -4.775, 2.0315), "ns_steps": 5, "eps": 1e-12})
     assert made.dtype == dtype
     values = torch.linalg.svdvals(made.float())
     assert values.min() > 0.5
@@ -127,9 +127,7 @@ def test_on_a_gpu_the_device_itself_skips_a_bad_update(num_updates_before: int) 
         give_gradients(parameters, seed)
         optimizer.step()
     before = [one.clone() for one in parameters]
-    momenta = [
-        optimizer.state[one].get("momentum_buffer", torch.zeros(6, 4)).clone() for one in parameters
-    ]
+    momenta = [optimizer.state[one].get("momentum_buffer", torch.zeros(6, 4)).clone() for one in parameters]
     for one in parameters:
         one.grad = torch.full_like(one, float("nan"))
     optimizer._update(parameters, optimizer.param_groups[0], torch.tensor(1.0))

@@ -52,7 +52,7 @@ def decoded(model: Transformer, batch: Sample) -> dict[str, Tensor]:
     model.zero_grad()
     x = model.decoder_output(*batch[:3])
     (x.double().sin().sum()).backward()
-    found = {name: one.grad.double() for name, one in model.named_parameters() if one.grad is not None}  # fmt: skip
+    found = {name: one.grad.double() for name, one in model.named_parameters() if one.grad is not None}
     return {"x": x.detach().double(), **found}
 
 
@@ -77,7 +77,10 @@ def test_cast_and_joined_weights_give_the_numbers_and_gradients_of_the_plain_mod
 def test_frozen_weights_get_no_gradient_and_all_others_their_own() -> None:
     torch.manual_seed(1)
     model, batch = small_model(torch.float32), sample()
-    frozen = model.encoder.layers[0].requires_grad_(False), model.decoder.layers[1].self_attention.key.requires_grad_(False)  # fmt: skip
+    frozen = (
+        model.encoder.layers[0].requires_grad_(False),
+        model.decoder.layers[1].self_attention.key.requires_grad_(False),
+    )
     twin = accelerate(copy.deepcopy(model), GPU)
     found, expected = decoded(twin, batch), decoded(model.double(), batch)
     assert found.keys() == expected.keys()

@@ -10,9 +10,7 @@ from transformer_cli.acceleration.accelerate import planned_compilation
 from transformer_cli.config import Config, load_config
 from transformer_cli.training.config_changes import accept_changes
 
-compilation = sys.modules[
-    planned_compilation.__module__
-]  # the function `accelerate` hides the module of its name
+compilation = sys.modules[planned_compilation.__module__]  # the function `accelerate` hides the module of its name
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 
 
@@ -52,9 +50,7 @@ def test_a_cpu_compiles_nothing_by_itself() -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("num_steps", "are_compiled"), [(1_000, False), (200_000, True)])
-def test_on_a_gpu_the_loss_is_compiled_and_the_layers_in_long_runs(
-    num_steps: int, are_compiled: bool
-) -> None:
+def test_on_a_gpu_the_loss_is_compiled_and_the_layers_in_long_runs(num_steps: int, are_compiled: bool) -> None:
     found = planned_compilation(base(), CUDA, lambda: num_steps)
     assert found[:2] == (are_compiled, True)
     # 35 bytes for 25,000 cells, a width of 512 and 12 layers, at 0.8 of 1,008 GB/s.

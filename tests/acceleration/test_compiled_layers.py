@@ -27,7 +27,7 @@ CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
 BACKENDS = {"cpu": "eager", "cuda": "inductor"}
 PAD, SOS, EOS = 1, 2, 3
 # Sentences, and tokens of the longest source and target.
-SHAPES = [(5, 9, 7), (3, 4, 12), (8, 13, 5), (2, 6, 6), (11, 3, 8), (6, 17, 15), (4, 10, 10), (7, 5, 4)]  # fmt: skip
+SHAPES = [(5, 9, 7), (3, 4, 12), (8, 13, 5), (2, 6, 6), (11, 3, 8), (6, 17, 15), (4, 10, 10), (7, 5, 4)]
 
 
 def counters() -> Any:
@@ -138,9 +138,7 @@ def test_a_failed_compilation_is_an_error_of_the_config() -> None:
 
     reason = "InvalidCxxCompiler: No working C++ compiler found"
     with (
-        pytest.raises(
-            ConfigError, match=rf"runtime\.compile: .* has failed: {re.escape(reason)}"
-        ) as raised,
+        pytest.raises(ConfigError, match=rf"runtime\.compile: .* has failed: {re.escape(reason)}") as raised,
         compilation_errors_explained(),
     ):
         raise TorchDynamoException(f"{reason}\n\nSet TORCHDYNAMO_VERBOSE=1")

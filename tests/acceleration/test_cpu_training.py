@@ -59,9 +59,7 @@ def test_attention_is_the_plain_form(mask: Tensor | None, has_bias: bool) -> Non
     found = attend_on_cpu(*inputs, made, nn.Dropout(0.0))
     expected = scaled_dot_product_attention(*inputs, mask, nn.Dropout(0.0))
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
-    for one, other in zip(
-        gradients_of(found, *inputs), gradients_of(expected, *inputs), strict=True
-    ):
+    for one, other in zip(gradients_of(found, *inputs), gradients_of(expected, *inputs), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-13)
 
 
@@ -119,8 +117,7 @@ def test_an_ssru_in_bfloat16_is_as_near_to_the_formula_as_the_plain_form(length:
 def test_attention_without_positions_is_the_plain_form(num_queries: int, num_keys: int) -> None:
     inputs = [heads(num).requires_grad_() for num in (num_queries, num_keys, num_keys)]
     found, expected = (
-        attend(*inputs, None, DropoutOnCpu(0.0))
-        for attend in (attend_on_cpu, scaled_dot_product_attention)
+        attend(*inputs, None, DropoutOnCpu(0.0)) for attend in (attend_on_cpu, scaled_dot_product_attention)
     )
     assert torch.equal(found, expected)
     gradients = torch.autograd.grad(found.sum(), inputs)
@@ -142,9 +139,7 @@ def test_projections_are_linear_layers(has_bias: bool) -> None:
     found = torch.cat(project_on_cpu(x, tuple(layers)), dim=-1)
     expected = torch.cat([F.linear(x, one.weight, one.bias) for one in layers], dim=-1)
     torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-14)
-    for one, other in zip(
-        gradients_of(found, *parameters), gradients_of(expected, *parameters), strict=True
-    ):
+    for one, other in zip(gradients_of(found, *parameters), gradients_of(expected, *parameters), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-13)
 
 
@@ -156,9 +151,7 @@ def test_projections_under_autocast_equal_linear_layers_under_autocast() -> None
     assert found.dtype == torch.bfloat16
     assert torch.equal(found, expected)
     inputs = x, layer.weight, layer.bias
-    for one, other in zip(
-        gradients_of(found, *inputs), gradients_of(expected, *inputs), strict=True
-    ):
+    for one, other in zip(gradients_of(found, *inputs), gradients_of(expected, *inputs), strict=True):
         assert one.dtype == torch.float32
         torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)
 
@@ -254,9 +247,7 @@ def test_the_output_layer_with_its_loss_is_as_near_to_the_formula_in_bfloat16() 
         found = likelihood_loss_on_cpu(layer, x, *given)
     assert found.objective.dtype == torch.float32
     torch.testing.assert_close(found.objective.double(), exact.objective, rtol=1e-3, atol=0)
-    for one, wanted in zip(
-        torch.autograd.grad(found.objective, (x, layer.weight)), expected, strict=True
-    ):
+    for one, wanted in zip(torch.autograd.grad(found.objective, (x, layer.weight)), expected, strict=True):
         torch.testing.assert_close(one.double(), wanted.double(), rtol=0.02, atol=0.02)
 
 

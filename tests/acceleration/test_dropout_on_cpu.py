@@ -16,9 +16,7 @@ def test_the_share_is_dropped_and_the_mean_stays(share: float, dtype: torch.dtyp
     assert abs(is_zero.double().mean().item() - share) < 5 * deviation
     kept = dropped[~is_zero].unique()
     assert kept.numel() == 1
-    assert kept.item() == pytest.approx(
-        1 / (1 - share), rel=1e-2 if dtype == torch.bfloat16 else 1e-3
-    )
+    assert kept.item() == pytest.approx(1 / (1 - share), rel=1e-2 if dtype == torch.bfloat16 else 1e-3)
 
 
 def test_each_of_four_neighbours_is_dropped_alike_and_on_its_own() -> None:

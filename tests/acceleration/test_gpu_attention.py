@@ -41,9 +41,7 @@ def test_each_bias_is_built_once_and_the_decoder_needs_none(
     fused_calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Mask] = []
-    module = import_module(
-        "transformer_cli.acceleration.accelerate"
-    )  # not the function of its name
+    module = import_module("transformer_cli.acceleration.accelerate")  # not the function of its name
     build = module.fused_mask
     monkeypatch.setattr(
         module,
@@ -83,8 +81,7 @@ def test_no_mask_is_bit_for_bit_a_mask_that_hides_nothing() -> None:
     for dtype in (torch.float32, torch.bfloat16):
         model, batch = small_model(dtype), sample((4, 4), (3, 5))
         with_mask, without = (
-            model(batch.source_ids, mask, batch.decoder_input_ids)
-            for mask in (batch.source_mask, None)
+            model(batch.source_ids, mask, batch.decoder_input_ids) for mask in (batch.source_mask, None)
         )
         assert torch.equal(with_mask, without)
 

@@ -41,9 +41,7 @@ class Talk:
 def sources_in(folder: Path, hook_file: ModuleType) -> Path:
     """A project with the sources alone, in a folder with a space in its name."""
     root = folder / "a project"
-    shutil.copytree(
-        ROOT / hook_file.FOLDER, root / hook_file.FOLDER, ignore=shutil.ignore_patterns("*.bin")
-    )
+    shutil.copytree(ROOT / hook_file.FOLDER, root / hook_file.FOLDER, ignore=shutil.ignore_patterns("*.bin"))
     return root
 
 

@@ -17,9 +17,7 @@ def load(path: Path, caplog: pytest.LogCaptureFixture) -> str:
     return caplog.text
 
 
-def test_without_a_compiler_there_is_no_library(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_compiler_there_is_no_library(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert "no C compiler was found" in load(tmp_path / "kernels.bin", caplog)
 
 
@@ -33,13 +31,11 @@ def test_a_damaged_library_is_not_used(tmp_path: Path, caplog: pytest.LogCapture
 @pytest.mark.parametrize(
     ("version", "level", "message"),
     [(0, 2, "another version; install again"), (5, 0, "this processor has no AVX2"), (5, 2, "cannot be used")],
-)  # fmt: skip
+)
 def test_a_library_of_another_version_or_processor_is_not_used(
     version: int, level: int, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source, library = tmp_path / "other.c", tmp_path / "kernels.bin"
-    source.write_text(
-        f"int tfm_version(void) {{ return {version}; }}\nint tfm_level(void) {{ return {level}; }}\n"
-    )
+    source.write_text(f"int tfm_version(void) {{ return {version}; }}\nint tfm_level(void) {{ return {level}; }}\n")
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
     assert message in load(library, caplog)

@@ -53,7 +53,7 @@ def test_value_and_gradients_are_those_of_pytorchs_kl_divergence(
 @FORMS
 def test_the_gradient_is_that_of_finite_differences(divergence: Divergence) -> None:
     logits, others, is_real = samples()
-    assert torch.autograd.gradcheck(lambda a, b: divergence(a, b, is_real), (logits, others))  # fmt: skip
+    assert torch.autograd.gradcheck(lambda a, b: divergence(a, b, is_real), (logits, others))
 
 
 @FORMS

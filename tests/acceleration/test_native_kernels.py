@@ -53,18 +53,14 @@ def same_bits(found: Tensor, expected: Tensor) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("width", "num_outputs"), [(8, 8), (64, 64), (104, 136), (512, 72), (520, 8)]
-)
+@pytest.mark.parametrize(("width", "num_outputs"), [(8, 8), (64, 64), (104, 136), (512, 72), (520, 8)])
 def test_a_product_of_integers_has_the_bits_of_pytorch(
     kernels: Kernels, width: int, num_outputs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layers = [nn.Linear(width, num_outputs), nn.Linear(width, 8)]
     for has_relu in (False, True):
         native, plain = both(
-            lambda has_relu=has_relu: prepare_quantised(
-                layers, scales=[0.25, 1.0], has_relu=has_relu
-            ),
+            lambda has_relu=has_relu: prepare_quantised(layers, scales=[0.25, 1.0], has_relu=has_relu),
             monkeypatch,
         )
         assert type(native) is not type(plain)
@@ -75,9 +71,7 @@ def test_a_product_of_integers_has_the_bits_of_pytorch(
 
 
 @pytest.mark.parametrize(("width", "num_outputs"), [(1, 1), (3, 70), (7, 5), (100, 129), (513, 63)])
-def test_a_product_of_integers_may_have_any_sizes(
-    kernels: Kernels, width: int, num_outputs: int
-) -> None:
+def test_a_product_of_integers_may_have_any_sizes(kernels: Kernels, width: int, num_outputs: int) -> None:
     layer = nn.Linear(width, num_outputs)
     multiply = prepare_quantised([layer])
     of_outputs = layer.weight.detach().abs().amax(1) / 127
@@ -149,14 +143,10 @@ def test_layer_norm_and_log_softmax_are_those_of_pytorch(kernels: Kernels, width
         scores = x.clone()
         scores[2, 0], scores[3], scores[4, -1] = -math.inf, 1e4 * x[3], math.nan
         expected = scores.log_softmax(-1)
-        torch.testing.assert_close(
-            log_softmax_(kernels, scores), expected, atol=2e-5, rtol=1e-5, equal_nan=True
-        )
+        torch.testing.assert_close(log_softmax_(kernels, scores), expected, atol=2e-5, rtol=1e-5, equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    ("num_rows", "width", "k"), [(1, 5, 3), (1, 64, 1), (4, 1000, 4), (3, 257, 9)]
-)
+@pytest.mark.parametrize(("num_rows", "width", "k"), [(1, 5, 3), (1, 64, 1), (4, 1000, 4), (3, 257, 9)])
 def test_of_equal_numbers_the_first_is_among_the_largest(
     kernels: Kernels, num_rows: int, width: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,9 +155,7 @@ def test_of_equal_numbers_the_first_is_among_the_largest(
         scores[1, :, 2:] = -math.inf
         offsets = -torch.randint(3, (6, num_rows)).float()
         offsets[2, -1] = -math.inf
-        sorted_all = (
-            (scores + offsets[..., None]).flatten(1).sort(stable=True, dim=1, descending=True)
-        )
+        sorted_all = (scores + offsets[..., None]).flatten(1).sort(stable=True, dim=1, descending=True)
         found = top_k(scores, offsets, k)
         assert torch.equal(found[0], sorted_all.values[:, :k])
         assert torch.equal(found[1], sorted_all.indices[:, :k])
@@ -176,14 +164,12 @@ def test_of_equal_numbers_the_first_is_among_the_largest(
             assert torch.equal(ours, theirs)
 
 
-SIZES: dict[str, Any] = {"d_model": 64, "num_heads": 4, "d_ff": 72, "encoder_layers": 2, "decoder_layers": 2}  # fmt: skip
+SIZES: dict[str, Any] = {"d_model": 64, "num_heads": 4, "d_ff": 72, "encoder_layers": 2, "decoder_layers": 2}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_quantised", [False, True], ids=["float32", "int8"])
-def test_no_row_depends_on_its_neighbours_or_on_padding(
-    kernels: Kernels, is_quantised: bool
-) -> None:
+def test_no_row_depends_on_its_neighbours_or_on_padding(kernels: Kernels, is_quantised: bool) -> None:
     """With integers the bits are equal; in float32 PyTorch multiplies, and rounds as the number of rows makes it."""
     torch.manual_seed(3)
     model = Transformer(ModelConfig.model_validate(SIZES), 11, 130).eval()
@@ -213,9 +199,7 @@ def test_no_row_depends_on_its_neighbours_or_on_padding(
         torch.testing.assert_close(alone, among_others, atol=2e-5, rtol=1e-4)
 
 
-def test_threads_share_the_work_and_change_nothing(
-    kernels: Kernels, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_share_the_work_and_change_nothing(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     multiply = prepare_quantised([nn.Linear(40, 300)])
     x = [torch.randn(num_rows, 40) for num_rows in (1, 3, 70, 200)]
     queries = torch.randn(33, 4, 8)
@@ -240,9 +224,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     first = native_kernels._threads(1)
     assert first.submit(os.getpid).result() == os.getpid()
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # newer Pythons warn of forks with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks with threads
         child = os.fork()
     if child == 0:
         os._exit(0 if native_kernels._threads(1) is not first else 1)

@@ -51,9 +51,7 @@ def random_logits(num_rows: int, width: int, dtype: torch.dtype) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("width", [3, 16, 31, 64, 1000])
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no-bias"])
-@pytest.mark.parametrize(
-    ("epsilon", "over"), [(0.0, "vocabulary"), (0.1, "vocabulary"), (0.2, "others")]
-)
+@pytest.mark.parametrize(("epsilon", "over"), [(0.0, "vocabulary"), (0.1, "vocabulary"), (0.2, "others")])
 def test_the_loss_and_its_gradient_are_the_formula(
     kernels: Kernels,
     dtype: torch.dtype,
@@ -72,15 +70,11 @@ def test_the_loss_and_its_gradient_are_the_formula(
     assert wide.grad is not None
 
     of_bias = None if bias is None else torch.ones(width)
-    losses, likelihoods = native_loss(
-        kernels, logits, bias, of_bias, labels_for(ids, width, epsilon, over)
-    )
+    losses, likelihoods = native_loss(kernels, logits, bias, of_bias, labels_for(ids, width, epsilon, over))
     torch.testing.assert_close(losses.double(), expected.detach(), atol=2e-5, rtol=2e-6)
     of_truth = -log_probabilities.detach().gather(-1, ids[:, None]).squeeze(-1)
     torch.testing.assert_close(likelihoods.double(), of_truth, atol=2e-5, rtol=2e-6)
-    torch.testing.assert_close(
-        logits.double(), wide.grad, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype]
-    )
+    torch.testing.assert_close(logits.double(), wide.grad, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
     if of_bias is not None:  # summed before the gradients are rounded
         torch.testing.assert_close(of_bias.double(), 1.0 + wide.grad.sum(0), atol=2e-5, rtol=2e-6)
 
@@ -113,9 +107,7 @@ def test_the_objective_of_r_drop_and_its_gradient_are_the_formula(
     for found, one in zip(twins, wide, strict=True):
         assert one.grad is not None
         largest = float(one.grad.abs().max())
-        torch.testing.assert_close(
-            found.double(), one.grad, atol=TOLERANCE[dtype] * largest, rtol=TOLERANCE[dtype]
-        )
+        torch.testing.assert_close(found.double(), one.grad, atol=TOLERANCE[dtype] * largest, rtol=TOLERANCE[dtype])
     if of_bias is not None:
         sums = sum(one.grad.sum(0) for one in wide if one.grad is not None)
         torch.testing.assert_close(of_bias.double(), sums, atol=2e-4, rtol=2e-5)
@@ -154,10 +146,7 @@ def test_a_bias_may_be_in_the_precision_of_the_logits(kernels: Kernels) -> None:
     bias = torch.randn(40).bfloat16()
     labels = labels_for(torch.full((6,), 5), 40, 0.1, "vocabulary")
     logits = random_logits(6, 40, torch.bfloat16)
-    found = [
-        native_loss(kernels, logits.clone(), one, torch.zeros(40), labels)[0]
-        for one in (bias, bias.float())
-    ]
+    found = [native_loss(kernels, logits.clone(), one, torch.zeros(40), labels)[0] for one in (bias, bias.float())]
     assert torch.equal(*found)
 
 
@@ -170,9 +159,7 @@ def test_rows_without_a_label_stay_as_they_are(kernels: Kernels) -> None:
 
 
 @pytest.mark.parametrize("is_twin", [False, True], ids=["one", "twins"])
-def test_threads_share_the_rows(
-    kernels: Kernels, is_twin: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_share_the_rows(kernels: Kernels, is_twin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     scores, bias = torch.randn(2, 41, 50), torch.randn(50)
     labels = labels_for(torch.arange(41) + 2, 50, 0.1, "vocabulary")
 

@@ -32,18 +32,23 @@ from transformer_cli.text.tokenizer_file import BytePieces
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
-SIZES: dict[str, Any] = {"d_model": 24, "num_heads": 4, "d_ff": 40, "encoder_layers": 2, "decoder_layers": 2}  # fmt: skip
+SIZES: dict[str, Any] = {"d_model": 24, "num_heads": 4, "d_ff": 40, "encoder_layers": 2, "decoder_layers": 2}
 NATIVE: dict[str, dict[str, Any]] = {
     "pre-norm": {},
     "post-norm": {"norm_placement": "post"},
     "residual of normed": {"norm_placement": "residual_of_normed"},
-    "SSRU of Marian": {"decoder_layer": "ssru", "norm_placement": "post", "positions": "sinusoidal_marian", "tie_embeddings": "all"},
+    "SSRU of Marian": {
+        "decoder_layer": "ssru",
+        "norm_placement": "post",
+        "positions": "sinusoidal_marian",
+        "tie_embeddings": "all",
+    },
     "SSRU, no positions": {"decoder_layer": "ssru", "positions": "none", "decoder_layers": 3},
     "one decoder layer": {"decoder_layers": 1},
     "grouped heads": {"num_kv_heads": 2, "head_dim": 10, "positions": "learned"},
     "no biases": {"feed_forward_bias": False, "attention_bias": False, "output_bias": False},
     "embeddings as they are": {"scale_embeddings": False, "norm_placement": "post"},
-}  # fmt: skip
+}
 FOREIGN: dict[str, dict[str, Any]] = {
     "rotary positions": {"positions": "rotary"},
     "gated": {"activation": "reglu"},
@@ -62,9 +67,7 @@ def engine_of(changes: dict[str, Any], *, is_quantised: bool = True) -> PyTorchE
     model = Transformer(config, VOCABULARY, VOCABULARY).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter)).mul_(
-                4.0
-            )  # so that translations differ
+            parameter.add_(0.1 * torch.randn_like(parameter)).mul_(4.0)  # so that translations differ
     machine = Machine(torch.device("cpu"), torch.float32, is_quantised=is_quantised)
     return PyTorchEngine(model, SPECIAL, SequenceFormat(), machine).prepared()
 
@@ -114,7 +117,7 @@ BEAMS: dict[str, dict[str, Any]] = {
     "limited": {"beam_size": 3, "num_best": 3, "max_length": 7},
     "long": {"beam_size": 3, "num_best": 2, "min_length": 15},
     "all different tokens": {"beam_size": 4, "no_repeat_ngram_size": 1},
-}  # fmt: skip
+}
 
 
 @pytest.mark.long
@@ -151,9 +154,7 @@ def test_greedy_search_repeats_no_ngram() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("vocabulary", "beam_size"), [(65, 4), (9, 40)], ids=["a panel and a token", "few tokens"]
-)
+@pytest.mark.parametrize(("vocabulary", "beam_size"), [(65, 4), (9, 40)], ids=["a panel and a token", "few tokens"])
 def test_sources_of_one_token_and_a_small_vocabulary(vocabulary: int, beam_size: int) -> None:
     config = ModelConfig.model_validate({**SIZES, "d_model": 20, "decoder_layer": "ssru"})
     torch.manual_seed(1)
@@ -172,9 +173,7 @@ def test_a_model_of_nan_has_no_translation(beam_size: int) -> None:
     engine = engine_of({"decoder_layer": "ssru"})
     with torch.no_grad():
         engine.model.output.weight.fill_(torch.nan)
-    found = assert_as_step_by_step(
-        replace(engine).prepared(), DecodingConfig(beam_size=beam_size), REQUESTS[:2]
-    )
+    found = assert_as_step_by_step(replace(engine).prepared(), DecodingConfig(beam_size=beam_size), REQUESTS[:2])
     assert found == [[], []]
 
 
@@ -239,9 +238,15 @@ def test_a_setting_that_the_kernel_and_the_shortlist_do_not_know_takes_the_gener
 @pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
-    [{"max_length": 7}, {"max_length_ratio": 0.1}, {"min_length": 15}, {"allow_unknown": True}, {"length_normalization": "average", "length_penalty": 0.3}],
+    [
+        {"max_length": 7},
+        {"max_length_ratio": 0.1},
+        {"min_length": 15},
+        {"allow_unknown": True},
+        {"length_normalization": "average", "length_penalty": 0.3},
+    ],
     ids=lambda settings: next(iter(settings)),
-)  # fmt: skip
+)
 def test_settings_of_decoding_hold(settings: dict[str, Any]) -> None:
     options = DecodingConfig.model_validate({"beam_size": 1, **settings})
     found = assert_as_step_by_step(engine_of({"decoder_layer": "ssru"}), options)

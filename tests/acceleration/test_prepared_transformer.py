@@ -16,7 +16,7 @@ from transformer_cli.acceleration.prepared_transformer import (
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.transformer import Transformer
 
-SIZES: dict[str, Any] = {"d_model": 16, "num_heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}  # fmt: skip
+SIZES: dict[str, Any] = {"d_model": 16, "num_heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}
 MODELS: dict[str, dict[str, Any]] = {
     "plain": {},
     "post-norm": {"norm_placement": "post"},
@@ -35,9 +35,7 @@ RETURNING = [[0, 0, 1, 1, 2, 2], [0, 2, 1, 3, 4, 5]]
 
 
 @pytest.fixture(params=["kernels", "PyTorch"], autouse=True)
-def with_and_without_kernels(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_and_without_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test runs twice: with the kernels in C, if there are any, and without them."""
     if request.param == "PyTorch":
         monkeypatch.setenv(SWITCH, "0")
@@ -103,7 +101,9 @@ def test_scores_are_those_of_the_modules_with_weights_in_the_layout_of_onednn(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("orders", [GREEDY, BEAM, IRREGULAR, RETURNING], ids=["greedy", "beam", "irregular", "returning"])  # fmt: skip
+@pytest.mark.parametrize(
+    "orders", [GREEDY, BEAM, IRREGULAR, RETURNING], ids=["greedy", "beam", "irregular", "returning"]
+)
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 def test_scores_are_those_of_the_modules(
     changes: dict[str, Any], orders: list[list[int]], monkeypatch: pytest.MonkeyPatch
@@ -195,10 +195,6 @@ def test_a_quantised_layer_is_within_half_a_step_of_each_scale() -> None:
     rows = x.abs().amax(1, keepdim=True) / 254  # half a step
     weights = torch.cat([0.25 * layers[0].weight, layers[1].weight]).detach()
     outputs = weights.abs().amax(1) / 254
-    bound = (
-        rows * weights.abs().sum(1) + outputs * x.abs().sum(1, keepdim=True) + 32 * rows * outputs
-    )
+    bound = rows * weights.abs().sum(1) + outputs * x.abs().sum(1, keepdim=True) + 32 * rows * outputs
     assert bool(((found - expected).abs() <= bound * 1.001 + 1e-6).all())
-    torch.testing.assert_close(
-        found[4], torch.cat([0.25 * layers[0].bias, layers[1].bias]).detach()
-    )
+    torch.testing.assert_close(found[4], torch.cat([0.25 * layers[0].bias, layers[1].bias]).detach())

@@ -192,7 +192,7 @@ def test_a_search_finds_the_same(name: str) -> None:
     with_recordings = replace(engine, recorded=RecordedSteps(gpu_model(), record))
     for chosen in (requests, requests[:-1], requests[:1]):
         ours, theirs = (one.translate(chosen, SEARCHES[name]) for one in (with_recordings, engine))
-        assert [[one.ids for one in some] for some in ours] == [[one.ids for one in some] for some in theirs]  # fmt: skip
+        assert [[one.ids for one in some] for some in ours] == [[one.ids for one in some] for some in theirs]
         assert [one.score for some in ours for one in some] == pytest.approx(
             [one.score for some in theirs for one in some], rel=1e-9
         )
@@ -215,7 +215,7 @@ def test_each_thread_has_buffers_of_its_own() -> None:
     for one in threads:
         one.join()
     for number, expected in enumerate(wanted):
-        assert [one.ids for some in found[number] for one in some] == [one.ids for some in expected for one in some]  # fmt: skip
+        assert [one.ids for some in found[number] for one in some] == [one.ids for some in expected for one in some]
 
 
 def test_more_tokens_than_learned_positions_are_the_same_error() -> None:
@@ -225,9 +225,7 @@ def test_more_tokens_than_learned_positions_are_the_same_error() -> None:
         state = RecordedSteps(model, record).start(model.encode(source_ids, mask), mask)
         for _ in range(6):
             state.advance(torch.tensor([4]))
-        with pytest.raises(
-            DataError, match="7 tokens, but this model has learned only 6 positions"
-        ):
+        with pytest.raises(DataError, match="7 tokens, but this model has learned only 6 positions"):
             state.advance(torch.tensor([4]))
 
 
@@ -242,9 +240,7 @@ def test_cuda_graphs_of_steps_find_what_steps_that_run_alone_find(settings: dict
     assert prepared.recorded is not None
     for name in ("greedy", "beam"):
         for longest in (9, 9, 70, 140):  # the buffers grow for the longer ones
-            requests = [
-                Request(tuple(4 + (n + i) % 6 for i in range(1 + n % longest))) for n in range(23)
-            ]
+            requests = [Request(tuple(4 + (n + i) % 6 for i in range(1 + n % longest))) for n in range(23)]
             ours, theirs = (one.translate(requests, SEARCHES[name]) for one in (prepared, alone))
             is_equal = [
                 [one.ids for one in some] == [one.ids for one in others]

@@ -117,8 +117,7 @@ def test_updates_equal_those_without_recordings(
     model: dict[str, Any], settings: dict[str, Any], processes: Processes
 ) -> None:
     plain, recorded = (
-        Trainer(record, model=model, processes=processes, **settings)
-        for record in (None, run_each_time)
+        Trainer(record, model=model, processes=processes, **settings) for record in (None, run_each_time)
     )
     one, two, three, four = batches()
     for seed, chosen in enumerate([[one, two], [three], [two, four, one], [one]]):

@@ -44,9 +44,7 @@ def test_a_cpu_has_none(
         ("runtime.sharding=full", "runtime.sharding: full exchanges weights within a pass"),
     ],
 )
-def test_passes_must_consist_of_the_same_operations(
-    config_file: str, setting: str, named: str
-) -> None:
+def test_passes_must_consist_of_the_same_operations(config_file: str, setting: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named) as refused:
         load_config(config_file, [RECORDED, setting])
     assert "or set runtime.cuda_graphs: false" in str(refused.value.hint)

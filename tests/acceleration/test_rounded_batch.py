@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 def batch(*lengths: tuple[int, int]) -> Batch:
-    pairs = [TokenPair([7] * (source - 1) + [EOS], [8] * (target - 1) + [EOS]) for source, target in lengths]  # fmt: skip
+    pairs = [TokenPair([7] * (source - 1) + [EOS], [8] * (target - 1) + [EOS]) for source, target in lengths]
     return collate(pairs, sos_id=SOS, pad_id=PAD)
 
 
@@ -38,9 +38,7 @@ def test_sizes_are_rounded_up_by_less_than_a_quarter() -> None:
         ([(19, 9)] * 2, 18, (2, 19)),  # too long for the model, which says so itself
     ],
 )
-def test_the_shape_of_a_batch(
-    lengths: list[tuple[int, int]], max_length: int, shape: tuple[int, int]
-) -> None:
+def test_the_shape_of_a_batch(lengths: list[tuple[int, int]], max_length: int, shape: tuple[int, int]) -> None:
     assert RoundedShape.of(batch(*lengths), max_length) == (*shape, True)
 
 

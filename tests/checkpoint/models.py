@@ -30,9 +30,7 @@ class Parts(NamedTuple):
 
 
 @cache
-def parts(
-    *, is_shared: bool = False, tie: str = "target-output", positions: str = "sinusoidal"
-) -> Parts:
+def parts(*, is_shared: bool = False, tie: str = "target-output", positions: str = "sinusoidal") -> Parts:
     config = check_settings(
         {
             "name": "tiny",
@@ -58,9 +56,7 @@ def save(run: Path, made_of: Parts, *steps: int, **changes: object) -> list[Path
     config, source, target, model = made_of
     fields = {
         "model": model.state_dict(),
-        "optimizer": {
-            f"{name}.exp_avg": torch.zeros_like(p) for name, p in model.named_parameters()
-        },
+        "optimizer": {f"{name}.exp_avg": torch.zeros_like(p) for name, p in model.named_parameters()},
         "state": {},
         "files": portable_files(config, source, target),
     } | changes

@@ -53,6 +53,5 @@ def expected_digests(step: int) -> dict[str, str]:
     """SHA-256 of each file of `snapshot(step)`."""
     contents = snapshot(step).contents()
     return {
-        name: hashlib.sha256(b"".join(map(bytes, content.chunks()))).hexdigest()
-        for name, content in contents.items()
+        name: hashlib.sha256(b"".join(map(bytes, content.chunks()))).hexdigest() for name, content in contents.items()
     }

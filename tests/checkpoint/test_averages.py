@@ -41,7 +41,7 @@ METRIC = Retention(keep_last=9, metric="bleu")
 
 
 @pytest.mark.long
-@given(st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=4, max_size=4), min_size=1, max_size=9))  # fmt: skip
+@given(st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=4, max_size=4), min_size=1, max_size=9))
 def test_the_mean_is_summed_in_float64_and_rounded_once(values: list[list[float]]) -> None:
     found = mean_weights({"w": torch.tensor(one, dtype=torch.float32)} for one in values)
     expected = np.asarray(values, dtype=np.float64).cumsum(axis=0)[-1] / len(values)
@@ -197,9 +197,7 @@ def test_an_unvalidated_average_of_another_name_never_takes_part(tmp_path: Path)
 
 
 @pytest.mark.parametrize("score", [6.0, None])
-def test_an_average_alone_translates_only_if_it_was_validated(
-    tmp_path: Path, score: float | None
-) -> None:
+def test_an_average_alone_translates_only_if_it_was_validated(tmp_path: Path, score: float | None) -> None:
     saved = save(tmp_path, parts(), [5.0])
     average = average_of(saved, score)
     shutil.rmtree(saved[0].folder)
@@ -210,9 +208,7 @@ def test_an_average_alone_translates_only_if_it_was_validated(
         assert load_trained(tmp_path).folder == average.folder
 
 
-def test_a_damaged_average_is_skipped_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_average_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     average = average_of(save(tmp_path, parts(), [5.0, 3.0]), 6.0)
     path = average.folder / "model.safetensors"
     data = bytearray(path.read_bytes())
@@ -239,9 +235,7 @@ def test_an_average_is_replaced_as_a_whole(tmp_path: Path) -> None:
 def test_different_models_have_no_mean(tmp_path: Path) -> None:
     one = save(tmp_path / "one", parts(), [1.0])
     other = save(tmp_path / "other", parts(positions="rotary"), [1.0])
-    with pytest.raises(
-        DataError, match=r"other settings of the model \(config\.yaml\) than"
-    ) as refused:
+    with pytest.raises(DataError, match=r"other settings of the model \(config\.yaml\) than") as refused:
         mean_of_checkpoints([*one, *other])
     assert refused.value.hint == "average checkpoints of one run"
     shared = save(tmp_path / "shared", parts(is_shared=True), [1.0])
@@ -264,5 +258,9 @@ def test_the_manifest_says_which_run_and_metric_it_belongs_to(tmp_path: Path) ->
     assert (manifest.run_id, manifest.metric, manifest.step) == (of_newest.run_id, "bleu", 20)
     assert manifest.score == 6.0
     assert {file.name for file in manifest.files} == {
-        "config.yaml", "model.safetensors", "state.json", "tokenizer.source.json", "tokenizer.target.json",
-    }  # fmt: skip
+        "config.yaml",
+        "model.safetensors",
+        "state.json",
+        "tokenizer.source.json",
+        "tokenizer.target.json",
+    }

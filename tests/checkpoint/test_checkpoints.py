@@ -61,9 +61,7 @@ def test_a_snapshot_comes_back_bit_for_bit(tmp_path: Path) -> None:
         "worst": float("inf"),
         "text": "più",
     }
-    Checkpoints(tmp_path).save(
-        Snapshot(123, model, optimizer, state, {"config.yaml": b"\xc3\xa8: 1"}), 12.5
-    )
+    Checkpoints(tmp_path).save(Snapshot(123, model, optimizer, state, {"config.yaml": b"\xc3\xa8: 1"}), 12.5)
     found = Checkpoints(tmp_path).newest_valid()
     assert found is not None
     assert (found.step, found.manifest.score, found.state()) == (123, 12.5, state)
@@ -99,10 +97,7 @@ def test_the_newest_is_the_one_of_the_highest_step_whatever_the_clock_said(
         os.utime(folder, (at - step * day, at - step * day))
         os.utime(folder / MANIFEST_NAME, (at - step * day, at - step * day))
     assert newest_step(tmp_path) == 40
-    saved_at = [
-        open_checkpoint(path).manifest.saved_at
-        for path in sorted((tmp_path / "checkpoints").glob("step-*"))
-    ]
+    saved_at = [open_checkpoint(path).manifest.saved_at for path in sorted((tmp_path / "checkpoints").glob("step-*"))]
     assert saved_at == sorted(set(saved_at))
 
 
@@ -120,9 +115,7 @@ def damaged_newest(run: Path, reason: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cut", ["0", "1", "8", "half", "n-1", "random"])
-def test_a_truncated_file_makes_its_checkpoint_pass_over(
-    tmp_path: Path, name: str, cut: str
-) -> None:
+def test_a_truncated_file_makes_its_checkpoint_pass_over(tmp_path: Path, name: str, cut: str) -> None:
     path = saved(tmp_path, 10, 20)[1] / name
     size = path.stat().st_size
     places = {"half": size // 2, "n-1": size - 1, "random": random.Random(1).randrange(size)}
@@ -256,7 +249,7 @@ def test_checkpoints_that_were_moved_away_come_back_unless_a_new_run_has_started
         return
     assert newest_step(tmp_path) == 10
     assert (tmp_path / "metrics.jsonl").read_text() == "first"
-    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "checkpoints-old-9", "data", "metrics.jsonl"}  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "checkpoints-old-9", "data", "metrics.jsonl"}
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"last", "step-00000010"}
 
 
@@ -315,9 +308,7 @@ def test_a_run_that_was_moved_goes_on(tmp_path: Path) -> None:
     assert newest_step(tmp_path / "new" / "run") == 30
 
 
-def test_checkpoints_tell_nothing_about_the_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_tell_nothing_about_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", "canary-value-123")
     saved(tmp_path / "canary-folder", 10)
     told = {
@@ -367,9 +358,7 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
     saved(tmp_path, 10)
     bad = snapshot(20)
     bad.model["output.bias"][1] = float("nan")
-    with pytest.raises(
-        TrainingStoppedError, match=r"step 20: output\.bias has values that are NaN or infinite"
-    ):
+    with pytest.raises(TrainingStoppedError, match=r"step 20: output\.bias has values that are NaN or infinite"):
         Checkpoints(tmp_path).save(bad)
     assert [path.name for path in (tmp_path / "checkpoints").glob("*20*")] == []
     assert newest_step(tmp_path) == 10

@@ -37,8 +37,11 @@ def test_a_model_is_converted_once_for_each_weights_and_layout(tmp_path: Path) -
     assert made == converted_files(first, "lib", "1", convert)
     assert convert.count == 1
     assert {path.name for path in (run / "converted-lib").iterdir()} == {
-        "MANIFEST.json", "converted-from.json", "model.bin", "config.json"
-    }  # fmt: skip
+        "MANIFEST.json",
+        "converted-from.json",
+        "model.bin",
+        "config.json",
+    }
     other = saved(run, 2, 2.0)
     assert converted_files(other, "lib", "1", convert)["model.bin"] == b"model 2"
     assert converted_files(other, "lib", "2", convert)["model.bin"] == b"model 3"
@@ -62,9 +65,7 @@ def test_a_copied_checkpoint_has_it_beside_itself(tmp_path: Path) -> None:
     assert (tmp_path / "model.converted-lib" / "model.bin").is_file()
 
 
-def test_a_place_that_cannot_be_written_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_place_that_cannot_be_written_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkpoint, convert = saved(tmp_path / "run", 1, 1.0), Conversion()
     (tmp_path / "run" / "converted-lib").symlink_to(tmp_path / "nowhere" / "x")
     for number in (1, 2):

@@ -44,11 +44,7 @@ def number_of_operations(run: Path, operation: str = "any") -> int:
 
 
 def leftovers(run: Path) -> list[str]:
-    return [
-        path.name
-        for path in run.rglob("*")
-        if path.name.startswith((".tmp-", ".trash-", ".replaced-"))
-    ]
+    return [path.name for path in run.rglob("*") if path.name.startswith((".tmp-", ".trash-", ".replaced-"))]
 
 
 @pytest.mark.heavy
@@ -150,15 +146,11 @@ def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("forgotten", ["files", "folders"])
-def test_without_a_flush_some_power_failure_loses_a_checkpoint(
-    tmp_path: Path, forgotten: str
-) -> None:
+def test_without_a_flush_some_power_failure_loses_a_checkpoint(tmp_path: Path, forgotten: str) -> None:
     """The negative control: without flushes, the enumeration finds states that lose a checkpoint."""
     (tmp_path / "root").mkdir()
     operations, acknowledged = record(tmp_path / "root")
-    folders = {operation.path for operation in operations if operation.kind == "make_folder"} | {
-        "."
-    }
+    folders = {operation.path for operation in operations if operation.kind == "make_folder"} | {"."}
     finals = {operation.other for operation in operations if operation.kind == "rename"}
 
     def is_forgotten(operation: Operation) -> bool:
@@ -182,9 +174,7 @@ def test_without_a_flush_some_power_failure_loses_a_checkpoint(
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("lasting", [False, True])
-def test_a_failing_operation_is_reported_and_older_checkpoints_stay(
-    tmp_path: Path, lasting: bool
-) -> None:
+def test_a_failing_operation_is_reported_and_older_checkpoints_stay(tmp_path: Path, lasting: bool) -> None:
     """Each operation fails once; operations of the same kind fail with the codes by turns."""
     saved(tmp_path / "before", 10)
     kinds: list[str] = []
@@ -217,9 +207,7 @@ def test_a_failing_operation_is_reported_and_older_checkpoints_stay(
             assert str(run) in error.message
             assert error.hint
         if not lasting or code == errno.ENOSPC:
-            assert (
-                not [name for name in leftovers(run) if name.startswith(".tmp-")] or error is None
-            )
+            assert not [name for name in leftovers(run) if name.startswith(".tmp-")] or error is None
 
 
 def test_a_full_disk_at_any_write_names_path_and_bytes_and_removes_what_was_begun(
@@ -230,9 +218,7 @@ def test_a_full_disk_at_any_write_names_path_and_bytes_and_removes_what_was_begu
     for number in range(1, count + 1):
         run = tmp_path / f"run-{number}"
         saved(run, 10)
-        checkpoints = Checkpoints(
-            run, fs=FailingFileSystem("write", number, errno.ENOSPC, lasting=True)
-        )
+        checkpoints = Checkpoints(run, fs=FailingFileSystem("write", number, errno.ENOSPC, lasting=True))
         with pytest.raises(
             TryAgainError,
             match=r"step-00000020: No space left .*: [\d,]+ bytes needed, [\d,]+ bytes free",
@@ -274,9 +260,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_on_a_disk_that_is_really_full_the_old_checkpoint_stays(small_disk: Path) -> None:
     saved(small_disk / "run", 10)
     (small_disk / "filler").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096 - 4096))
-    with pytest.raises(
-        TryAgainError, match=r"not enough space: [\d,]+ bytes needed, [\d,]+ bytes free"
-    ):
+    with pytest.raises(TryAgainError, match=r"not enough space: [\d,]+ bytes needed, [\d,]+ bytes free"):
         Checkpoints(small_disk / "run").save(snapshot(20))
     assert newest_step(small_disk / "run") == 10
     (small_disk / "filler").unlink()
@@ -292,9 +276,7 @@ class AlmostFull(FileSystem):
 def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path / "run", ONE, fs=AlmostFull())
     checkpoints.require_space(300_000)
-    with pytest.raises(
-        TryAgainError, match="not enough space: 1,200,000 bytes needed, 1,000,000 bytes free"
-    ):
+    with pytest.raises(TryAgainError, match="not enough space: 1,200,000 bytes needed, 1,000,000 bytes free"):
         checkpoints.require_space(400_000)
     assert not (tmp_path / "run").exists()
 

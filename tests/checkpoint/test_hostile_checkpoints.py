@@ -24,8 +24,7 @@ from .test_trained_model import Canary, forge
 
 # Three lines, 9 ** 9 leaves when written out.
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 OBJECT = "name: !!python/object/apply:os.system ['touch canary']\n"
 
@@ -41,8 +40,11 @@ def test_a_hostile_config_is_refused_at_once(text: str) -> None:
 
 def with_pattern(tokenizer: dict[str, Any]) -> None:
     tokenizer["pre_tokenizer"] = {
-        "type": "Split", "pattern": {"Regex": "(a+)+b"}, "behavior": "Isolated", "invert": False,
-    }  # fmt: skip
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+b"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
 
 
 HOSTILE_TOKENIZERS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -115,10 +117,7 @@ def test_a_file_of_200_megabytes_is_refused_before_it_is_read(tmp_path: Path, na
     forged = forge(folder, {name: Content.of(b"")})
     with open_sealed(forged) as sealed:
         manifest = sealed.manifest
-    files = tuple(
-        file.model_copy(update={"size": size}) if file.name == name else file
-        for file in manifest.files
-    )
+    files = tuple(file.model_copy(update={"size": size}) if file.name == name else file for file in manifest.files)
     (forged / MANIFEST_NAME).write_bytes(manifest.model_copy(update={"files": files}).encode())
     os.truncate(forged / name, size)
 

@@ -74,9 +74,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CHANGES)
-def test_an_impossible_state_is_refused_with_its_file_and_field(
-    tfm: TfmHere, stopped: Path, case: str
-) -> None:
+def test_an_impossible_state_is_refused_with_its_file_and_field(tfm: TfmHere, stopped: Path, case: str) -> None:
     path, value = CHANGES[case]
     checkpoint = copy_of(stopped, tfm)
     state = json.loads((checkpoint / "state.json").read_bytes())
@@ -111,12 +109,8 @@ def copy_of(stopped: Path, tfm: TfmHere) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "scores", [3, [1], [{"name": "BLEU"}], {"BLEU": 3}, [{"name": 1, "value": "x"}]]
-)
-def test_scores_that_are_not_names_and_numbers_are_refused_by_info(
-    tfm: TfmHere, stopped: Path, scores: Any
-) -> None:
+@pytest.mark.parametrize("scores", [3, [1], [{"name": "BLEU"}], {"BLEU": 3}, [{"name": 1, "value": "x"}]])
+def test_scores_that_are_not_names_and_numbers_are_refused_by_info(tfm: TfmHere, stopped: Path, scores: Any) -> None:
     checkpoint = copy_of(stopped, tfm)
     for folder in checkpoint.parent.glob("step-*"):
         state = json.loads((folder / "state.json").read_bytes())
@@ -129,17 +123,23 @@ def test_scores_that_are_not_names_and_numbers_are_refused_by_info(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("step", -1.0), ("exp_avg_sq", -1.0), ("exp_avg", math.nan), ("step", math.nan),
-     ("row_var", -1.0), ("col_var", -1.0), ("variance", -1.0), ("momentum_buffer", math.nan)],
-)  # fmt: skip
+    [
+        ("step", -1.0),
+        ("exp_avg_sq", -1.0),
+        ("exp_avg", math.nan),
+        ("step", math.nan),
+        ("row_var", -1.0),
+        ("col_var", -1.0),
+        ("variance", -1.0),
+        ("momentum_buffer", math.nan),
+    ],
+)
 def test_moments_that_no_optimizer_has_are_refused(tmp_path: Path, name: str, value: float) -> None:
     """A negative second moment would make every weight NaN, with a gradient that is finite."""
     state = {f"w.{name}": torch.tensor([1.0, value])}
     made = snapshot(1)
     folder = Checkpoints(tmp_path).save(type(made)(1, made.model, state, {}, {}))
-    with pytest.raises(
-        DataError, match=rf"optimizer\.safetensors: w\.{name} has impossible values"
-    ):
+    with pytest.raises(DataError, match=rf"optimizer\.safetensors: w\.{name} has impossible values"):
         open_checkpoint(folder).optimizer({f"w.{name}": torch.zeros(2)})
 
 

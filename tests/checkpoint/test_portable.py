@@ -66,9 +66,7 @@ def test_names_on_the_hub_stay() -> None:
     assert data.corpora[1].data_files == "a.parquet"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "path", ["C:\\canary\\dev.tsv", "..\\canary\\dev.tsv", "C:/canary/dev.tsv"]
-)
+@pytest.mark.parametrize("path", ["C:\\canary\\dev.tsv", "..\\canary\\dev.tsv", "C:/canary/dev.tsv"])
 def test_a_path_of_windows_is_cut_too(path: str) -> None:
     files = portable_config(config({"source": "files", "corpora": [{"path": path}]})).data
     assert files.corpora[0].path == "dev.tsv"  # type: ignore[union-attr]

@@ -29,9 +29,7 @@ def steps(run: Path) -> list[int]:
     ("keep_last", "keep_best", "kept"),
     [(1, 1, [20, 50]), (2, 1, [20, 40, 50]), (1, 2, [10, 20, 50]), (9, 1, sorted(SCORES))],
 )
-def test_the_last_and_the_best_stay(
-    run: Path, keep_last: int, keep_best: int, kept: list[int]
-) -> None:
+def test_the_last_and_the_best_stay(run: Path, keep_last: int, keep_best: int, kept: list[int]) -> None:
     before = sum(path.lstat().st_size for path in run.rglob("*") if path.is_file())
     planned = prune(run, keep_last=keep_last, keep_best=keep_best, is_dry_run=True)
     assert steps(run) == sorted(SCORES), "a dry run deletes nothing"

@@ -27,9 +27,16 @@ def test_each_figure_has_its_series(tmp_path: Path) -> None:
         tmp_path,
         {"kind": "train", "step": 20, "loss": 3.0, "learning_rate": 0.1},
         {"kind": "train", "step": 10, "loss": 4, "learning_rate": 0.2},
-        {"kind": "validation", "step": 20, "loss": 2.5, "perplexity": 12.2, "num_sentences": 7,
-         "scores": [score], "directions": [direction]},
-    )  # fmt: skip
+        {
+            "kind": "validation",
+            "step": 20,
+            "loss": 2.5,
+            "perplexity": 12.2,
+            "num_sentences": 7,
+            "scores": [score],
+            "directions": [direction],
+        },
+    )
     found = read_series(file)
     assert found.training == {"loss": {10: 4.0, 20: 3.0}, "learning_rate": {10: 0.2, 20: 0.1}}
     assert list(found.training["loss"]) == [10, 20], "in the order of the steps"
@@ -81,7 +88,7 @@ def test_a_long_curve_is_shown_from_its_first_to_its_last_step_evenly() -> None:
 
 
 def test_the_best_step_is_that_of_the_metric_and_of_equal_ones_that_of_the_lowest_loss() -> None:
-    figures = {1: {"bleu": 20.0, "loss": 2.0}, 2: {"bleu": 30.0, "loss": 3.0}, 3: {"bleu": 30.0, "loss": 2.5}}  # fmt: skip
+    figures = {1: {"bleu": 20.0, "loss": 2.0}, 2: {"bleu": 30.0, "loss": 3.0}, 3: {"bleu": 30.0, "loss": 2.5}}
     assert Curve("bleu", figures).best_step == 3
     assert Curve("loss", figures).best_step == 1
     assert Curve("chrf", figures).best_step is None

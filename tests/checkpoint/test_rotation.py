@@ -31,9 +31,7 @@ from .snapshots import newest_step, saved, snapshot
         ({"average_last": 5, "average_of": "best", "keep_best": 7}, 7, 0),
     ],
 )
-def test_what_an_average_needs_is_kept(
-    settings: dict[str, Any], num_kept_best: int, num_regular: int
-) -> None:
+def test_what_an_average_needs_is_kept(settings: dict[str, Any], num_kept_best: int, num_regular: int) -> None:
     training = TrainingConfig(max_steps=10, batch_tokens=100, save_every=3, **settings)
     assert Retention.of(training) == Retention(
         keep_last=training.keep_last,
@@ -58,13 +56,9 @@ def test_what_an_average_needs_is_kept(
         (Retention(9, 9, "bleu"), [1, 2], {1, 2}),
     ],
 )
-def test_the_newest_and_the_best_stay(
-    retention: Retention, scores: list[float | None], kept: set[int]
-) -> None:
+def test_the_newest_and_the_best_stay(retention: Retention, scores: list[float | None], kept: set[int]) -> None:
     checkpoints = [Scored(step, score) for step, score in enumerate(scores, start=1)]
-    assert {checkpoint.step for checkpoint in checkpoints} - retention.superfluous(
-        checkpoints
-    ) == kept
+    assert {checkpoint.step for checkpoint in checkpoints} - retention.superfluous(checkpoints) == kept
 
 
 def best_first(checkpoints: Sequence[Scored], metric: str) -> list[int]:
@@ -135,9 +129,7 @@ def test_checkpoints_of_another_run_are_not_deleted(tmp_path: Path) -> None:
         folder.rename(tmp_path / "run" / "checkpoints" / folder.name)
     checkpoints.save(snapshot(20))
     checkpoints.save(snapshot(30))
-    found = {
-        checkpoint.step for checkpoint in list_checkpoints(tmp_path / "run" / "checkpoints").whole
-    }
+    found = {checkpoint.step for checkpoint in list_checkpoints(tmp_path / "run" / "checkpoints").whole}
     assert found == {5, 6, 30}
 
 
@@ -190,9 +182,7 @@ class Lives(RuleBasedStateMachine):
         try:
             failing.save(snapshot(self.step), None)
         except TfmError:
-            found = {
-                checkpoint.step for checkpoint in list_checkpoints(self.run / "checkpoints").whole
-            }
+            found = {checkpoint.step for checkpoint in list_checkpoints(self.run / "checkpoints").whole}
             self.scores = {step: score for step, score in self.scores.items() if step in found}
             if self.step in found:  # it had its name already when the failure came
                 self.scores[self.step] = None

@@ -141,10 +141,7 @@ def test_damaged_runs_are_shown_as_such(tmp_path: Path) -> None:
     assert all(run.problem for run in list_runs(tmp_path) if run.status == "damaged")
     told = {run.name: run.problem for run in list_runs(tmp_path)}
     for name in ("yaml", "list", "binary"):
-        assert (
-            told[name]
-            == f"{tmp_path / name / 'config.yaml'}: not the config of a run, written in YAML"
-        )
+        assert told[name] == f"{tmp_path / name / 'config.yaml'}: not the config of a run, written in YAML"
 
 
 def test_the_run_that_saved_last_comes_first(tmp_path: Path) -> None:

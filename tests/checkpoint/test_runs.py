@@ -24,9 +24,7 @@ def test_the_run_that_saved_last_is_taken(tmp_path: Path) -> None:
     assert find_run(None, tmp_path) == tmp_path / "b"
 
 
-def test_the_order_of_saving_survives_a_clock_that_jumps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_of_saving_survives_a_clock_that_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, day = time.time(), 24 * 3600
     for name, at in (("a", now + day), ("b", now), ("c", now - day)):
         monkeypatch.setattr(time, "time", lambda at=at: at)
@@ -141,9 +139,7 @@ def test_many_damaged_checkpoints_are_not_all_listed(tmp_path: Path) -> None:
     assert caught.value.message.endswith("\n    and 2 more")
 
 
-def test_a_run_is_given_by_name_by_path_or_by_one_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_given_by_name_by_path_or_by_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder,) = saved(tmp_path / "runs" / "en-it", 10)
     shutil.copytree(folder, tmp_path / "copied")
     monkeypatch.chdir(tmp_path)
@@ -188,16 +184,12 @@ def test_a_run_that_has_not_saved_yet_is_told_from_none(tmp_path: Path) -> None:
     assert "wait for its first checkpoint" in str(caught.value.hint)
 
 
-def test_a_folder_that_is_no_run_is_called_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_no_run_is_called_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path / "runs" / "en-it", 10)
     (tmp_path / "documents").mkdir()
     monkeypatch.chdir(tmp_path)
     for given in ("documents", ".", str(tmp_path)):
-        with pytest.raises(
-            MissingInputError, match="not a run: this folder has no checkpoints/"
-        ) as no:
+        with pytest.raises(MissingInputError, match="not a run: this folder has no checkpoints/") as no:
             find_run(given)
         assert "yet" not in no.value.message
         assert no.value.hint == "existing runs: en-it"
@@ -209,9 +201,7 @@ def test_a_name_that_no_folder_can_have_is_no_run(tmp_path: Path, name: str) -> 
         find_run(name, tmp_path)
 
 
-def test_a_file_of_a_run_or_checkpoint_stands_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_a_run_or_checkpoint_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder,) = saved(tmp_path / "runs" / "en-it", 10)
     (tmp_path / "runs/en-it/config.yaml").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -223,9 +213,7 @@ def test_a_file_of_a_run_or_checkpoint_stands_for_it(
     assert find_run("checkpoints") == Path()
 
 
-def test_a_run_may_have_the_name_of_the_folder_of_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_may_have_the_name_of_the_folder_of_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path / "runs" / "checkpoints", 10)
     monkeypatch.chdir(tmp_path)
     assert find_run("checkpoints") == Path("runs/checkpoints")
@@ -269,9 +257,7 @@ def test_the_size_of_a_folder_is_that_of_the_files_that_can_be_seen(
     assert folder_size(tmp_path) == 703
 
 
-def test_a_run_that_has_only_an_average_is_found_as_the_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_has_only_an_average_is_found_as_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(demonstration_run(), tmp_path / "runs/small")
     monkeypatch.chdir(tmp_path)
     assert find_run() == Path("runs/small")

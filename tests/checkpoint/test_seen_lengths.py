@@ -14,9 +14,7 @@ from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from .models import parts
 
 
-def seen_of(
-    folder: Path, state: dict[str, Any], languages: tuple[str, str] = ("en", "it")
-) -> SeenLengths:
+def seen_of(folder: Path, state: dict[str, Any], languages: tuple[str, str] = ("en", "it")) -> SeenLengths:
     config, source, target, model = parts()
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
     corpus = {"source": "files", "corpora": [{"source_path": "a", "target_path": "b"}]}
@@ -39,7 +37,7 @@ def test_the_sentences_of_the_validation_stand_in_for_those_of_the_training(tmp_
 @pytest.mark.parametrize(
     "validation",
     [None, [], {}, {"num_sentences": 0, "num_target_tokens": 5}, {"num_sentences": "7", "num_target_tokens": 5}],
-)  # fmt: skip
+)
 def test_without_a_validation_no_sentence_is_too_long(tmp_path: Path, validation: Any) -> None:
     assert seen_of(tmp_path, {"validation": validation}) == SeenLengths(None, 0.4)
 

@@ -36,9 +36,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
     """A copy with other files and a manifest that agrees with them, as an attacker could make it."""
     with open_sealed(folder) as sealed:
         manifest = sealed.manifest
-        files: dict[str, Any] = {
-            file.name: (folder / file.name).read_bytes() for file in manifest.files
-        }
+        files: dict[str, Any] = {file.name: (folder / file.name).read_bytes() for file in manifest.files}
     files |= changes
     contents = {
         name: data if isinstance(data, Content) else Content.of(data)
@@ -59,9 +57,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize("tie", ["none", "target-output", "all"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_a_loaded_model_computes_what_the_saved_one_did(
-    tmp_path: Path, tie: str, positions: str
-) -> None:
+def test_a_loaded_model_computes_what_the_saved_one_did(tmp_path: Path, tie: str, positions: str) -> None:
     made_of = parts(is_shared=tie == "all", tie=tie, positions=positions)
     save(tmp_path / "run", made_of, 10)
     trained = load_trained(tmp_path / "run")
@@ -81,16 +77,12 @@ def test_the_best_is_taken_unless_the_last_is_asked_for(tmp_path: Path) -> None:
     assert (trained.step, trained.folder) == (30, tmp_path / "checkpoints" / "step-00000030")
 
 
-def test_a_damaged_best_gives_way_to_the_next(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_best_gives_way_to_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folders = save(tmp_path, parts(), 10, 20, 30)
     path = folders[0] / "model.safetensors"
     path.write_bytes(bytes(path.stat().st_size))
     assert load_trained(tmp_path).step == 20
-    assert (
-        "step-00000010/model.safetensors: its content has changed since it was saved" in caplog.text
-    )
+    assert "step-00000010/model.safetensors: its content has changed since it was saved" in caplog.text
     (folders[1] / "config.yaml").unlink()
     assert load_trained(tmp_path).step == 30
     os.truncate(folders[2] / "tokenizer.source.json", 5)
@@ -189,9 +181,7 @@ class Canary:
         return (Path.touch, (self.path,))
 
 
-@pytest.mark.parametrize(
-    "name", ["model.safetensors", "config.yaml", "tokenizer.source.json", MANIFEST_NAME]
-)
+@pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "tokenizer.source.json", MANIFEST_NAME])
 def test_code_in_place_of_a_file_is_refused_and_does_not_run(tmp_path: Path, name: str) -> None:
     (folder,) = save(tmp_path, parts(), 10)
     canary = tmp_path / "canary"
@@ -304,9 +294,7 @@ def fuzz(folder: Path, number: int) -> tuple[int, int]:
 
 
 def state_of_a_run() -> dict[str, Any]:
-    progress = Progress(
-        10, Position(2, 3), validated_at=8, best_goodness=(0.5,), best_losses=(1.0,)
-    )
+    progress = Progress(10, Position(2, 3), validated_at=8, best_goodness=(0.5,), best_losses=(1.0,))
     return {"progress": progress.to_json(), "meter": Meter(torch.device("cpu")).to_json()}
 
 

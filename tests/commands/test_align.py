@@ -23,9 +23,7 @@ def _run_of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("transformer_cli.decoding.loading.load_run", lambda *_, **__: loaded)
 
 
-def aligned(
-    capfd: pytest.CaptureFixture[str], source: str, target: str, *, as_json: bool = False
-) -> list[str]:
+def aligned(capfd: pytest.CaptureFixture[str], source: str, target: str, *, as_json: bool = False) -> list[str]:
     Path("source").write_text(source)
     Path("target").write_text(target)
     align_command(Path("source"), Path("target"), as_json=as_json)

@@ -23,8 +23,10 @@ from ..experiments import forge
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 NOUNS = ["dog", "cat", "house", "car", "book", "table", "garden", "train", "ticket", "letter"]
 LINES = [
-    f"The {noun} is {kind}." for noun in NOUNS for kind in ("big", "small", "new", "old", "red", "on the table", "here", "white", "black", "beautiful", "not here")
-]  # fmt: skip
+    f"The {noun} is {kind}."
+    for noun in NOUNS
+    for kind in ("big", "small", "new", "old", "red", "on the table", "here", "white", "black", "beautiful", "not here")
+]
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +92,7 @@ def test_only_green_lines_are_written(
 
 
 @pytest.mark.long
-def test_a_marked_translation_is_that_without_a_mark(
-    calibrated_run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_marked_translation_is_that_without_a_mark(calibrated_run: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines = [
         "  - The dog is big.",
         "1. THE HOUSE IS OLD!",
@@ -102,9 +102,7 @@ def test_a_marked_translation_is_that_without_a_mark(
     for protects_spans in (False, True):
         found = []
         for mark in (False, True):
-            options = TranslateOptions(
-                run=str(calibrated_run), mark=mark, protects_spans=protects_spans
-            )
+            options = TranslateOptions(run=str(calibrated_run), mark=mark, protects_spans=protects_spans)
             translate_lines(lines, None, options)
             found.append(capfd.readouterr().out.splitlines())
         assert [line.split("\t")[0] for line in found[1]] == found[0]
@@ -130,7 +128,7 @@ def test_a_text_of_another_kind_is_named(
     options = TranslateOptions(run=str(calibrated_run), mark=True)
     translate_lines(LINES[:60], None, options)
     assert not [message for message in caplog.messages if "not like that" in message]
-    longer = [f"{first[:-1]} and {second.lower()}" for first, second in zip(LINES, LINES[7:47], strict=False)]  # fmt: skip
+    longer = [f"{first[:-1]} and {second.lower()}" for first, second in zip(LINES, LINES[7:47], strict=False)]
     translate_lines(longer, None, options)
     [told] = [message for message in caplog.messages if "not like that" in message]
     assert "source tokens in a line" in told
@@ -138,8 +136,8 @@ def test_a_text_of_another_kind_is_named(
     caplog.clear()
     (calibrated_run.parent / "longer.en").write_text("\n".join(longer * 3) + "\n")
     before = (calibrated_run / CALIBRATION_FILE).read_bytes()
-    calibrate(calibrated_run, source=calibrated_run.parent / "longer.en", reference=calibrated_run.parent / "longer.en")  # fmt: skip
-    assert [message for message in caplog.messages if "not like that of the calibration that is there" in message]  # fmt: skip
+    calibrate(calibrated_run, source=calibrated_run.parent / "longer.en", reference=calibrated_run.parent / "longer.en")
+    assert [message for message in caplog.messages if "not like that of the calibration that is there" in message]
     (calibrated_run / CALIBRATION_FILE).write_bytes(before)
 
 
@@ -263,7 +261,12 @@ def test_a_run_without_a_record_of_its_words_gets_it_from_its_corpus_or_else_fro
     record.unlink()
     config = copied / "run" / "config.yaml"
     good = config.read_text(encoding="utf-8")
-    config.write_text(good.replace("source: phrasebook", f"source: files\n  corpora: [{{path: {tmp_path}/gone.tsv}}]").replace("  num_pairs: 60000\n", ""), encoding="utf-8")  # fmt: skip
+    config.write_text(
+        good.replace("source: phrasebook", f"source: files\n  corpora: [{{path: {tmp_path}/gone.tsv}}]").replace(
+            "  num_pairs: 60000\n", ""
+        ),
+        encoding="utf-8",
+    )
     calibrate(copied / "run", share=0.4, certainty=0.7)
     assert "it is not known which words training has seen" in caplog.text
     quality = read_quality(copied / "run")["en-it"]
@@ -343,10 +346,10 @@ def test_a_calibration_with_a_reverse_model_needs_it_whenever_it_is_used(
     [expected] = pair_likelihoods(load_translator(reverse), [(translation.text, "The dog is big.")])
     mean = expected.log_probability / expected.num_tokens
     assert translation.reverse_log_prob == pytest.approx(mean, abs=1e-4)
-    assert [one.reverse_log_prob for one in load_translator(run).translate(["The dog is big."])] == [None]  # fmt: skip
+    assert [one.reverse_log_prob for one in load_translator(run).translate(["The dog is big."])] == [None]
     reverse.rename(copied / "away")
-    assert [one.text for one in load_translator(run).translate(["The dog is big."])] == [translation.text]  # fmt: skip
-    with pytest.raises(MissingInputError, match=r"the reverse model of the calibration, .*it-en") as missing:  # fmt: skip
+    assert [one.text for one in load_translator(run).translate(["The dog is big."])] == [translation.text]
+    with pytest.raises(MissingInputError, match=r"the reverse model of the calibration, .*it-en") as missing:
         translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
     assert "calibrate again" in str(missing.value.hint)
     assert not load_translator(run).with_estimates_if_possible().estimates
@@ -374,7 +377,5 @@ def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> Non
     shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
     (tmp_path / "in.en").write_text("Hi.\n" * 100)
     (tmp_path / "out.it").write_text("Ciao.\n" * 100)
-    with pytest.raises(
-        UsageError, match=r"the reverse model .* translates en-it; it is to translate it-en"
-    ):
+    with pytest.raises(UsageError, match=r"the reverse model .* translates en-it; it is to translate it-en"):
         calibrate(run, reverse=str(DOCS_RUN))

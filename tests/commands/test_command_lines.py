@@ -18,9 +18,7 @@ Answer = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Answer:
+def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Answer:
     """Runs a command line in an empty folder; gives its exit code and what it says."""
     monkeypatch.chdir(tmp_path)
 
@@ -72,7 +70,7 @@ def answer(
         (["data", "--vocab-size", "9"], "settings are given as --set tokenizer.vocab_size=9"),
         (["data", "clean", "a", "b", "--lr", "3"], "training.learning_rate is a setting of a run"),
     ],
-)  # fmt: skip
+)
 def test_an_option_of_other_programs_is_answered_with_what_is_meant(
     answer: Answer, arguments: list[str], hint: str
 ) -> None:
@@ -98,9 +96,7 @@ def test_an_option_of_other_programs_is_answered_with_what_is_meant(
         ("training.keep_best_ckpts=3", "training.keep_best"),
     ],
 )
-def test_a_setting_of_other_programs_is_answered_with_its_name_here(
-    answer: Answer, override: str, meant: str
-) -> None:
+def test_a_setting_of_other_programs_is_answered_with_its_name_here(answer: Answer, override: str, meant: str) -> None:
     code, told = answer(*TRAIN, "--set", override)
     assert code == 78
     assert f"is not a setting; did you mean {meant}?" in told
@@ -160,9 +156,7 @@ def test_a_device_in_the_place_of_a_config_is_not_called_missing(answer: Answer)
         ["explain", "Hi", "--html", "new/"],
     ],
 )
-def test_a_folder_in_the_place_of_a_new_file_is_refused(
-    answer: Answer, arguments: list[str]
-) -> None:
+def test_a_folder_in_the_place_of_a_new_file_is_refused(answer: Answer, arguments: list[str]) -> None:
     code, told = answer(*arguments)
     assert code == 2
     assert "new/: a name that ends in / is a folder, and a file is expected" in told
@@ -175,9 +169,7 @@ def test_a_folder_in_the_place_of_a_new_file_is_refused(
         (["explain", "Hi", "--html", "x.png"], "--html x.html"),
     ],
 )
-def test_a_page_under_the_name_of_something_else_is_refused(
-    answer: Answer, arguments: list[str], hint: str
-) -> None:
+def test_a_page_under_the_name_of_something_else_is_refused(answer: Answer, arguments: list[str], hint: str) -> None:
     code, told = answer(*arguments)
     assert code == 2
     assert "the page is HTML" in told
@@ -222,9 +214,7 @@ def test_the_name_of_a_run_as_a_sentence_is_warned_of(answer: Answer) -> None:
         (["--foo"], "tfm --help lists the options"),
     ],
 )
-def test_an_unknown_command_is_told_the_nearest_one(
-    answer: Answer, arguments: list[str], hint: str
-) -> None:
+def test_an_unknown_command_is_told_the_nearest_one(answer: Answer, arguments: list[str], hint: str) -> None:
     code, told = answer(*arguments)
     assert code == 2
     assert "there is no such" in told
@@ -238,12 +228,13 @@ def test_an_unknown_command_is_told_the_nearest_one(
         (["--beam-size=-1"], "the least value is 1: --beam-size 1"),
         (["--n-best", "-20"], "the least value is 1: --n-best 1"),
         (["--beam-size", "65"], "the greatest value is 64: --beam-size 64"),
-        (["--beam-size", "3", "-5 degrees"], "write -- before such sentences, behind all options: tfm translate -- '-5 degrees'"),
+        (
+            ["--beam-size", "3", "-5 degrees"],
+            "write -- before such sentences, behind all options: tfm translate -- '-5 degrees'",
+        ),
     ],
-)  # fmt: skip
-def test_a_number_beyond_a_limit_is_told_the_limit(
-    answer: Answer, arguments: list[str], hint: str
-) -> None:
+)
+def test_a_number_beyond_a_limit_is_told_the_limit(answer: Answer, arguments: list[str], hint: str) -> None:
     code, told = answer("translate", "--run", RUN, *arguments, "Hi")
     assert code == 2
     assert f"hint: {hint}\n" in told
@@ -287,7 +278,7 @@ def test_a_run_has_one_name_in_all_commands(
         (["info", "--json=3"], "info: option '--json' does not take a value", "such as tfm info "),
         (["--version=3"], "tfm: option '--version' does not take a value", "tfm --help lists the options"),
     ],
-)  # fmt: skip
+)
 def test_what_is_missing_or_too_much_is_answered_with_an_example(
     answer: Answer, arguments: list[str], message: str, hint: str
 ) -> None:

@@ -79,8 +79,10 @@ def test_configs_are_offered_from_here_and_from_the_package(here: Path) -> None:
     assert offers[:2] == ["mine.yaml", "more/deep.yml"]
     assert set(offers[2:]) == set(shipped_configs())
     assert names(completion.configs("m")) == [
-        "mine.yaml", "more/deep.yml", *(name for name in sorted(shipped_configs()) if name[0] == "m")
-    ]  # fmt: skip
+        "mine.yaml",
+        "more/deep.yml",
+        *(name for name in sorted(shipped_configs()) if name[0] == "m"),
+    ]
     assert names(completion.configs("more/d")) == ["more/deep.yml"]
     assert names(completion.configs("en-i")) == ["en-it.yaml"]
     assert completion.configs("no/such/folder") == []
@@ -105,8 +107,10 @@ def test_values_are_offered_for_a_setting_that_has_few() -> None:
     ]
     assert names(completion.settings("training.optimizer=adamw")) == ["training.optimizer=adamw"]
     assert names(completion.settings("runtime.compile=")) == [
-        "runtime.compile=true", "runtime.compile=false", "runtime.compile=auto"
-    ]  # fmt: skip
+        "runtime.compile=true",
+        "runtime.compile=false",
+        "runtime.compile=auto",
+    ]
     assert names(completion.settings("data.source=")) == [
         f"data.source={name}" for name in ("phrasebook", "sequences", "files", "hub")
     ]
@@ -164,10 +168,8 @@ finally:
         ("bash", "tfm\ndata\n-c\nx\n--set\ntokenizer.kind\n=\nw", ["wordlevel"]),
         ("fish", "tfm data --set tokenizer.kind=w", ["tokenizer.kind=wordlevel"]),
     ],
-)  # fmt: skip
-def test_a_shell_gets_its_answer_without_a_heavy_import(
-    here: Path, shell: str, line: str, expected: list[str]
-) -> None:
+)
+def test_a_shell_gets_its_answer_without_a_heavy_import(here: Path, shell: str, line: str, expected: list[str]) -> None:
     saved(here / "runs/spoken", 10)
     variables = {
         "_TFM_COMPLETE": f"complete_{shell}",
@@ -178,7 +180,7 @@ def test_a_shell_gets_its_answer_without_a_heavy_import(
     }
     finished = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=os.environ | variables, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    )
     assert finished.stderr == "heavy: set()"
     for text in expected:
         assert text in finished.stdout

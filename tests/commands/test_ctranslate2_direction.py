@@ -30,9 +30,7 @@ def checked(folder: Path, files: dict[str, object], needed: Direction = ENGLISH_
         {"metadata.json": {"from_code": "it", "to_code": "en"}},
     ],
 )
-def test_a_folder_that_names_another_direction_is_refused(
-    files: dict[str, object], tmp_path: Path
-) -> None:
+def test_a_folder_that_names_another_direction_is_refused(files: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"translates it-en.*, but en-it is needed"):
         checked(tmp_path / "en-it", files)
 

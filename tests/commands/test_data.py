@@ -82,9 +82,7 @@ def test_a_second_look_reads_nothing_again_and_shows_the_same_pairs(
     assert readings == []
     config = load_config("mine.yaml")
     expected = list(corpus.read_pairs(config.data, split, seed=1))[:10]  # type: ignore[arg-type]
-    assert [(pair["source"], pair["target"]) for pair in first["pairs"]] == [
-        pair[:2] for pair in expected
-    ]
+    assert [(pair["source"], pair["target"]) for pair in first["pairs"]] == [pair[:2] for pair in expected]
 
 
 def test_a_changed_config_or_corpus_is_prepared_anew(capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,9 +181,7 @@ def test_the_tags_before_a_source_and_the_direction_of_a_pair_are_shown(
     there, back = shown(capsys)["pairs"][:2]
     texts = {"source": "one 0", "target": "uno 0"}
     assert there == texts | {"direction": "en-it", "tags": ["<BT>", "<2it>"]}
-    assert back == {"source": "uno 0", "target": "one 0", "direction": "it-en"} | {
-        "tags": ["<BT>", "<2en>"]
-    }
+    assert back == {"source": "uno 0", "target": "one 0", "direction": "it-en"} | {"tags": ["<BT>", "<2en>"]}
     assert shown(capsys, "validation")["pairs"][0]["tags"] == ["<2it>"]
     show_data("mine.yaml", [], split="train", as_json=False)
     lines = capsys.readouterr().out.splitlines()

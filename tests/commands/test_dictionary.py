@@ -17,9 +17,7 @@ from ..decoding.test_details import copier, tokenizer_of
 
 def of_kind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = SimpleNamespace(translator=copier(tokenizer_of(kind)))
-    monkeypatch.setattr(
-        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-    )
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
 
 
 def test_unknown_words_are_shown_or_looked_up(
@@ -53,7 +51,7 @@ def test_a_line_without_two_columns_is_refused_with_its_number(tmp_path: Path, l
         ("wordlevel", TranslateOptions(dictionary=Path("a")), "--dictionary works only with --replace", UsageError),
         ("wordlevel", TranslateOptions(replace_unknown=True, dictionary=Path("a")), "no such file", MissingInputError),
     ],
-)  # fmt: skip
+)
 def test_wishes_without_effect_are_refused(
     kind: str,
     options: TranslateOptions,

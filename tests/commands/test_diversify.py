@@ -20,7 +20,9 @@ def diversified(folder: Path, *written: list[str], overrides: tuple[str, ...] = 
     """The config of a folder with 40 real pairs, and with the targets that models have written."""
     names = [("real-0.source", SOURCES), ("real-0.target", TARGETS)]
     names += [(f"written-{number}.target", targets) for number, targets in enumerate(written)]
-    names += [(f"{split}.{side}", [f"{split} {side}"]) for split in ("validation", "test") for side in ("source", "target")]  # fmt: skip
+    names += [
+        (f"{split}.{side}", [f"{split} {side}"]) for split in ("validation", "test") for side in ("source", "target")
+    ]
     for name, lines in names:
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
     entries = [
@@ -32,9 +34,7 @@ def diversified(folder: Path, *written: list[str], overrides: tuple[str, ...] = 
         {"split": split, "source_path": f"{split}.source", "target_path": f"{split}.target"}
         for split in ("validation", "test")
     ]
-    given = load_config(
-        str(folder / write_tiny(folder)), ["data.cleaning.drop_duplicates=true", *overrides]
-    )
+    given = load_config(str(folder / write_tiny(folder)), ["data.cleaning.drop_duplicates=true", *overrides])
     return config_of_folder(given, folder, entries, name="tiny-diversified")
 
 
@@ -51,13 +51,11 @@ def test_models_that_repeat_the_corpus_are_named_and_their_config_trains(
     assert "--model-config" in caplog.text
     prepare_data(settings, tmp_path / "trains")
     # Of the pairs that are not equal, still no more than half may be dropped.
-    assert settings.data.cleaning.max_dropped_share == pytest.approx(115 / 160 + 0.5 * 45 / 160, abs=1e-3)  # fmt: skip
+    assert settings.data.cleaning.max_dropped_share == pytest.approx(115 / 160 + 0.5 * 45 / 160, abs=1e-3)
     assert settings.data.cleaning.drop_duplicates
 
 
-def test_a_config_whose_written_pairs_are_new_stays_as_it_is(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_config_whose_written_pairs_are_new_stays_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     given = diversified(tmp_path, [f"{target} tre" for target in TARGETS])
     assert that_trains(given, len(SOURCES)) == (given, 40, 40)
     assert not caplog.text
@@ -70,7 +68,7 @@ def test_equal_pairs_that_are_not_dropped_change_no_limit_and_are_not_new(tmp_pa
 
 def test_a_config_does_not_allow_rubbish_of_the_models(tmp_path: Path) -> None:
     rubbish = ["x " * 150] * 40
-    given = diversified(tmp_path, TARGETS, rubbish, rubbish, overrides=("data.cleaning.max_words=100",))  # fmt: skip
+    given = diversified(tmp_path, TARGETS, rubbish, rubbish, overrides=("data.cleaning.max_words=100",))
     settings, *_ = that_trains(given, len(SOURCES))
     with pytest.raises(DataError, match="max_words"):
         prepare_data(settings, tmp_path / "refused")

@@ -68,7 +68,5 @@ def test_one_thread_is_no_plural(number: int, shown: str) -> None:
 def test_it_says_what_torch_compile_lacks_on_a_gpu() -> None:
     facts = found_facts()
     assert facts["why_no_compilation"] is None or torch.cuda.is_available()
-    shown = "\n".join(
-        lines_of(facts | {"why_no_compilation": "there is no C compiler such as gcc"})
-    )
+    shown = "\n".join(lines_of(facts | {"why_no_compilation": "there is no C compiler such as gcc"}))
     assert "compilation   none: there is no C compiler such as gcc" in shown

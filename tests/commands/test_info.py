@@ -23,9 +23,7 @@ def facts(capsys: pytest.CaptureFixture[str], config: str, *overrides: str) -> d
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", shipped_configs())
-def test_every_shipped_config_is_shown_with_its_size(
-    capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_every_shipped_config_is_shown_with_its_size(capsys: pytest.CaptureFixture[str], name: str) -> None:
     found = facts(capsys, name)
     config = load_config(name)
     is_task = isinstance(config.data, SequencesData)
@@ -35,9 +33,7 @@ def test_every_shipped_config_is_shown_with_its_size(
     assert found["parameters"] == sum(p.numel() for p in model.parameters())
     assert found["vocabulary_assumed"] == size
     assert found["settings"] == config.model_dump(mode="json")
-    assert found["parameter_tree"] == {
-        name: list(parameter.shape) for name, parameter in model.named_parameters()
-    }
+    assert found["parameter_tree"] == {name: list(parameter.shape) for name, parameter in model.named_parameters()}
 
 
 def test_an_override_shows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,6 +85,4 @@ def test_a_run_that_has_only_an_average_is_described(capsys: pytest.CaptureFixtu
     info_command(str(run), as_json=True)
     facts = json.loads(capsys.readouterr().out)
     assert facts["checkpoint"].endswith("average-00002800")
-    assert facts["parameters"] == sum(
-        parameter.numel() for parameter in load_trained(run).model.parameters()
-    )
+    assert facts["parameters"] == sum(parameter.numel() for parameter in load_trained(run).model.parameters())

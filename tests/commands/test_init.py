@@ -38,7 +38,7 @@ def phrases(num_pairs: int) -> list[tuple[str, str]]:
 
 
 def csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
-    quoted = (delimiter.join(f'"{cell.replace(chr(34), 2 * chr(34))}"' for cell in row) for row in rows)  # fmt: skip
+    quoted = (delimiter.join(f'"{cell.replace(chr(34), 2 * chr(34))}"' for cell in row) for row in rows)
     return "".join(f"{row}\r\n" for row in quoted)
 
 
@@ -68,7 +68,7 @@ WITH_HEADER = [("English", "Italian"), *PHRASES]
 MANY_COLUMNS = [
     ("id", "lang", "Inglese", "note", "Frase (IT)", "url"),
     *((f"{i}", "eng", en, "", it, f"https://example.org/{i}") for i, (en, it) in enumerate(PHRASES)),
-]  # fmt: skip
+]
 TATOEBA = [(f"{i}", en, f"{i * 7}", it) for i, (en, it) in enumerate(PHRASES)]
 
 
@@ -86,14 +86,32 @@ TATOEBA = [(f"{i}", en, f"{i * 7}", it) for i, (en, it) in enumerate(PHRASES)]
         ("a.csv", csv([("Text", "Text"), *PHRASES]), (0, 1, True, "en", "it")),
         ("a.tsv", csv(TATOEBA, "\t").replace('"', ""), (1, 3, False, "en", "it")),
         ("a.txt", csv(TATOEBA, "\t").replace('"', ""), (1, 3, False, "en", "it")),
-        ("a.jsonl", "".join(json.dumps({"id": i, "translation": {"it": it, "en": en}}) + "\n" for i, (en, it) in enumerate(PHRASES)),
-         ("translation.it", "translation.en", None, "it", "en")),
+        (
+            "a.jsonl",
+            "".join(
+                json.dumps({"id": i, "translation": {"it": it, "en": en}}) + "\n" for i, (en, it) in enumerate(PHRASES)
+            ),
+            ("translation.it", "translation.en", None, "it", "en"),
+        ),
         ("a.csv", csv([("phrase", "meaning"), *PHRASES]), BY_NUMBER),
         ("a.csv", csv([("English", "Inglese"), *PHRASES]), BY_NUMBER),
     ],
-    ids=["a header", "semicolons", "a byte-order mark", "a sep line", "German names", "no header", "six columns",
-         "equal names", "Tatoeba", "a .txt with tabs", "JSON Lines", "names that say nothing", "two names of one language"],
-)  # fmt: skip
+    ids=[
+        "a header",
+        "semicolons",
+        "a byte-order mark",
+        "a sep line",
+        "German names",
+        "no header",
+        "six columns",
+        "equal names",
+        "Tatoeba",
+        "a .txt with tabs",
+        "JSON Lines",
+        "names that say nothing",
+        "two names of one language",
+    ],
+)
 def test_the_columns_and_languages_of_a_table_are_found(
     folder: Path, file: str, content: str, expected: tuple[Any, ...]
 ) -> None:
@@ -161,9 +179,7 @@ def test_a_folder_keeps_the_splits_that_its_files_name(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_text_of_a_corpus_does_not_control_the_terminal(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_of_a_corpus_does_not_control_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("English\x1b[2J", "Italian"), ("The \x1b]0;x\x07 cat\nsleeps.", "Il gatto."), *PHRASES]
     (folder / "a.csv").write_text(csv(rows), encoding="utf-8", newline="")
     assert columns(init("a.csv"))[0] == "English\x1b[2J"
@@ -173,9 +189,7 @@ def test_text_of_a_corpus_does_not_control_the_terminal(
     assert all(char.isprintable() or char == "\n" for char in out)
 
 
-def test_a_language_that_is_not_recognised_is_said(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_language_that_is_not_recognised_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [(f"zub{i} kalo", f"pim{i} durru") for i in range(60)]
     (folder / "a.csv").write_text(csv(rows), encoding="utf-8")
     assert columns(init("a.csv"))[3:] == ("und", "und")
@@ -231,9 +245,7 @@ def test_every_line_has_a_reason_and_odd_names_survive(folder: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("num_pairs", "num_epochs"), [(200, 60), (3_583, 40), (12_000, 25)])
-def test_training_on_the_config_is_not_warned_of(
-    folder: Path, num_pairs: int, num_epochs: int
-) -> None:
+def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int, num_epochs: int) -> None:
     (folder / "a.csv").write_text(csv([("en", "it"), *phrases(num_pairs)]), encoding="utf-8")
     config = init("a.csv")
     data = prepare_data(config, folder / "data")
@@ -274,7 +286,7 @@ def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> No
         share_a_script=True,
         has_splits=False,
     )
-    data = FilesData(source="files", corpora=({"path": "a.csv", "source_field": 0, "target_field": 1},))  # type: ignore[arg-type]  # fmt: skip
+    data = FilesData(source="files", corpora=({"path": "a.csv", "source_field": 0, "target_field": 1},))  # type: ignore[arg-type]
     config = check_settings(parse_yaml(recipe("a", data, size, origin="tfm init a.csv"), "a"), "a")
     held_out = held_out_share(num_pairs) * num_pairs
     num_train = num_pairs - 2 * held_out
@@ -323,9 +335,7 @@ def test_a_validation_has_a_tenth_of_the_pairs_that_are_read_before_it(
 
 
 @pytest.mark.parametrize(("sentence", "metric"), [("{}", "chrf"), ("I see the {} there.", "bleu")])
-def test_a_corpus_of_single_words_is_judged_by_their_letters(
-    folder: Path, sentence: str, metric: str
-) -> None:
+def test_a_corpus_of_single_words_is_judged_by_their_letters(folder: Path, sentence: str, metric: str) -> None:
     """BLEU of lines of fewer than four words is 0, so it could choose no checkpoint."""
     words = ["".join(one) for one in itertools.product("kpt", "aei", "lmn", "ou")]
     rows = [(sentence.format(word), sentence.format(word[::-1])) for word in words]

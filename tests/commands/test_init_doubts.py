@@ -53,9 +53,7 @@ def test_a_header_that_the_text_contradicts_is_warned_of_and_the_text_decides(
     assert "column Italian looks like English" in capsys.readouterr().out
 
 
-def test_file_names_that_the_text_contradicts_are_warned_of(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_file_names_that_the_text_contradicts_are_warned_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "c").mkdir()
     for side, name in enumerate(("c/a.it", "c/a.en")):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
@@ -72,28 +70,39 @@ def test_true_names_are_not_doubted(folder: Path, capsys: pytest.CaptureFixture[
     assert "Check:" not in (folder / "it.yaml").read_text(encoding="utf-8")
 
 
-def test_the_files_of_a_folder_that_are_left_out_are_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_of_a_folder_that_are_left_out_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "c").mkdir()
     for side, name in enumerate(("a.en", "a.it")):
-        (folder / "c" / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")  # fmt: skip
+        (folder / "c" / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
     for number in range(50):
         (folder / "c" / f"n{number:02}.txt").write_text("x")
     init("c")
     out = capsys.readouterr().out
     assert "pairs from c/a.en and c/a.it" in out
-    assert "left out, 50 files of the folder: n00.txt, n01.txt, n02.txt, n03.txt, n04.txt and 45 more" in out  # fmt: skip
+    assert "left out, 50 files of the folder: n00.txt, n01.txt, n02.txt, n03.txt, n04.txt and 45 more" in out
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "names",
-    [("Frase in inglese", "Traduzione"), ("英語", "日本語"), ("Frase in inglese", "Frase in italiano"),
-     ("Satz", "Übersetzung"), ("源文", "译文"), ("الأصل", "الترجمة"), ("Πρωτότυπο", "Μετάφραση"), ("מקור", "תרגום"),
-     ("मूल", "अनुवाद"), ("ต้นฉบับ", "คำแปล"), ("bản gốc", "bản dịch"), ("kaynak", "hedef"), ("tekst źródłowy", "tłumaczenie"),
-     ("원문", "번역"), ("texto", "traducción")],
-)  # fmt: skip
+    [
+        ("Frase in inglese", "Traduzione"),
+        ("英語", "日本語"),
+        ("Frase in inglese", "Frase in italiano"),
+        ("Satz", "Übersetzung"),
+        ("源文", "译文"),
+        ("الأصل", "الترجمة"),
+        ("Πρωτότυπο", "Μετάφραση"),
+        ("מקור", "תרגום"),
+        ("मूल", "अनुवाद"),
+        ("ต้นฉบับ", "คำแปล"),
+        ("bản gốc", "bản dịch"),
+        ("kaynak", "hedef"),
+        ("tekst źródłowy", "tłumaczenie"),
+        ("원문", "번역"),
+        ("texto", "traducción"),
+    ],
+)
 def test_names_in_other_words_are_a_header(folder: Path, names: tuple[str, str]) -> None:
     (folder / "a.tsv").write_text(table(names, *PAIRS), encoding="utf-8")
     (corpus,) = init("a.tsv").corpora
@@ -113,9 +122,7 @@ def test_a_first_row_that_may_be_a_header_is_warned_of(
 
 
 @pytest.mark.parametrize("languages", [("eng", "ita"), ("English", "Italian")])
-def test_the_language_of_each_sentence_is_no_name_of_a_column(
-    folder: Path, languages: tuple[str, str]
-) -> None:
+def test_the_language_of_each_sentence_is_no_name_of_a_column(folder: Path, languages: tuple[str, str]) -> None:
     rows = [
         ("\t".join((f"{n}", languages[0], en)), "\t".join((f"{n + 500}", languages[1], it)))
         for n, (en, it) in enumerate(PAIRS)
@@ -125,7 +132,7 @@ def test_the_language_of_each_sentence_is_no_name_of_a_column(
     assert (corpus.has_header, corpus.source_field, corpus.target_field) == (False, 2, 5)
 
 
-@pytest.mark.parametrize("first", [("Hello", "Ciao"), ("English", "Inglese"), ("frase", "sentence")])  # fmt: skip
+@pytest.mark.parametrize("first", [("Hello", "Ciao"), ("English", "Inglese"), ("frase", "sentence")])
 def test_a_list_of_words_has_no_header(folder: Path, first: tuple[str, str]) -> None:
     words = [(f"{en.split()[0]}{i}", f"{it.split()[0]}{i}") for i, (en, it) in enumerate(PAIRS)]
     (folder / "a.tsv").write_text(table(first, *words), encoding="utf-8")
@@ -133,14 +140,9 @@ def test_a_list_of_words_has_no_header(folder: Path, first: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize("first", [("The house", "La casa"), ("House", "Casa")])
-def test_a_short_first_pair_whose_words_stand_below_again_is_no_header(
-    folder: Path, first: tuple[str, str]
-) -> None:
+def test_a_short_first_pair_whose_words_stand_below_again_is_no_header(folder: Path, first: tuple[str, str]) -> None:
     """The article la is the code of Latin, too."""
-    rows = [
-        (f"The house is in front of station {n}.", f"La casa è davanti alla stazione {n}.")
-        for n in range(40)
-    ]
+    rows = [(f"The house is in front of station {n}.", f"La casa è davanti alla stazione {n}.") for n in range(40)]
     (folder / "a.tsv").write_text(table(first, *rows), encoding="utf-8")
     data = init("a.tsv")
     assert data.corpora[0].has_header is False
@@ -161,7 +163,7 @@ def test_a_header_that_is_one_only_because_it_is_short_is_warned_of(
 
 
 def test_a_title_above_the_table_is_refused(folder: Path) -> None:
-    (folder / "a.tsv").write_text(table(("My phrases", ""), ("English", "Italian"), *PAIRS), encoding="utf-8")  # fmt: skip
+    (folder / "a.tsv").write_text(table(("My phrases", ""), ("English", "Italian"), *PAIRS), encoding="utf-8")
     with pytest.raises(DataError, match="it looks like a title above the table"):
         init("a.tsv")
     (folder / "a.tsv").write_text(table(("Not translated yet.", ""), *PAIRS), encoding="utf-8")
@@ -207,32 +209,36 @@ def test_a_corpus_without_a_validation_pair_is_said_to_be_refused(
 @pytest.mark.long
 @pytest.mark.parametrize(
     "names",
-    [("km", "en"), ("am", "en"), ("xmf", "en"), ("עברית", "אנגלית"), ("ქართული", "ინგლისური"),
-     ("中文", "英文"), ("العربية", "الإنجليزية"), ("русский", "английский"), ("አማርኛ", "እንግሊዝኛ"),
-     ("source_text", "target_text"), ("English sentence", "French"), ("Shqip", "English"), ("a", "b")],
-)  # fmt: skip
-def test_codes_and_names_of_languages_in_any_script_are_a_header(
-    folder: Path, names: tuple[str, str]
-) -> None:
+    [
+        ("km", "en"),
+        ("am", "en"),
+        ("xmf", "en"),
+        ("עברית", "אנגלית"),
+        ("ქართული", "ინგლისური"),
+        ("中文", "英文"),
+        ("العربية", "الإنجليزية"),
+        ("русский", "английский"),
+        ("አማርኛ", "እንግሊዝኛ"),
+        ("source_text", "target_text"),
+        ("English sentence", "French"),
+        ("Shqip", "English"),
+        ("a", "b"),
+    ],
+)
+def test_codes_and_names_of_languages_in_any_script_are_a_header(folder: Path, names: tuple[str, str]) -> None:
     (folder / "a.tsv").write_text(table(names, *PAIRS), encoding="utf-8")
     (corpus,) = init("a.tsv").corpora
     assert (corpus.has_header, corpus.source_field, corpus.target_field) == (True, *names)
 
 
-@pytest.mark.parametrize(
-    "first", [("am", "bin"), ("no", "nein"), ("Hello", "Ciao"), ("Good morning", "Buongiorno")]
-)
-def test_a_short_first_pair_of_short_pairs_is_no_header(
-    folder: Path, first: tuple[str, str]
-) -> None:
+@pytest.mark.parametrize("first", [("am", "bin"), ("no", "nein"), ("Hello", "Ciao"), ("Good morning", "Buongiorno")])
+def test_a_short_first_pair_of_short_pairs_is_no_header(folder: Path, first: tuple[str, str]) -> None:
     words = [("at", "an"), ("I go", "ich gehe"), ("or", "oder"), ("the sea", "das Meer")] * 8
     (folder / "a.tsv").write_text(table(first, *words), encoding="utf-8")
     assert init("a.tsv").corpora[0].has_header is False
 
 
-def test_the_doubt_about_a_first_row_names_the_options(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doubt_about_a_first_row_names_the_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.tsv").write_text(table(("phrase one", "meaning"), *PAIRS), encoding="utf-8")
     init("a.tsv")
     told = capsys.readouterr().out
@@ -242,7 +248,7 @@ def test_the_doubt_about_a_first_row_names_the_options(
     assert corpus.has_header is True
 
 
-GEORGIAN = [(f"გამარჯობა მეგობარო, როგორ ხარ {n}?", f"Hello my friend, how are you {n}?") for n in range(30)]  # fmt: skip
+GEORGIAN = [(f"გამარჯობა მეგობარო, როგორ ხარ {n}?", f"Hello my friend, how are you {n}?") for n in range(30)]
 AMHARIC = [(f"እንደምን አደርክ ወዳጄ {n}?", f"Good morning my friend {n}, how are you?") for n in range(30)]
 KAZAKH = [(f"Мен үйге барамын, досым {n}.", f"I am going home, my friend {n}.") for n in range(30)]
 
@@ -253,16 +259,25 @@ KAZAKH = [(f"Мен үйге барамын, досым {n}.", f"I am going home
         (GEORGIAN, "xmf", "xmf", "column xmf looks like Georgian (ka), and its name says Mingrelian (xmf)"),
         (GEORGIAN, "ka", "ka", ""),
         # A file of which most texts are not translated yet; the letters of Georgian are known.
-        ([(b, b) for _, b in GEORGIAN[:20]] + GEORGIAN[:10], "ka", "ka", "Georgian (ka), of which no words are known here: its name decides; cells that are not translated"),
+        (
+            [(b, b) for _, b in GEORGIAN[:20]] + GEORGIAN[:10],
+            "ka",
+            "ka",
+            "Georgian (ka), of which no words are known here: its name decides; cells that are not translated",
+        ),
         (AMHARIC, "am", "am", ""),
         (AMHARIC, "ti", "ti", "its name says Tigrinya (ti)"),
         (KAZAKH, "kk", "kk", "its name says Kazakh (kk)"),
     ],
-)  # fmt: skip
+)
 def test_the_code_in_a_header_decides_between_languages_of_one_script(
-    folder: Path, rows: list[tuple[str, str]], header: str, language: str, doubt: str,
+    folder: Path,
+    rows: list[tuple[str, str]],
+    header: str,
+    language: str,
+    doubt: str,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     (folder / "a.tsv").write_text(table((header, "en"), *rows), encoding="utf-8")
     data = init("a.tsv")
     assert (data.source_language, data.target_language) == (language, "en")
@@ -293,17 +308,12 @@ def test_a_table_in_windows_1252_is_read_and_its_encoding_written(
     told = capsys.readouterr().out
     assert "a.tsv: not UTF-8, and read as windows-1252: " in told
     assert "encoding: windows-1252" in (folder / "it.yaml").read_text(encoding="utf-8")
-    found = [
-        [pair[:2] for pair in read_pairs(each, "train", seed=1)]
-        for each in (data, init("utf8.tsv"))
-    ]
+    found = [[pair[:2] for pair in read_pairs(each, "train", seed=1)] for each in (data, init("utf8.tsv"))]
     assert found[0] == found[1]
     assert init("utf8.tsv").corpora[0].encoding is None
 
 
-def test_a_spreadsheet_becomes_a_table_beside_it(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_spreadsheet_becomes_a_table_beside_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workbook = openpyxl.Workbook()
     for row in (("English", "Italian"), *PAIRS):
         workbook.active.append(row)
@@ -311,9 +321,7 @@ def test_a_spreadsheet_becomes_a_table_beside_it(
     (corpus,) = init("phrases.xlsx").corpora
     assert (corpus.path, corpus.source_field) == ("phrases.tsv", "English")
     assert "wrote phrases.tsv: the first sheet of phrases.xlsx" in capsys.readouterr().out
-    assert (folder / "phrases.tsv").read_text(encoding="utf-8") == table(
-        ("English", "Italian"), *PAIRS
-    )
+    assert (folder / "phrases.tsv").read_text(encoding="utf-8") == table(("English", "Italian"), *PAIRS)
     (folder / "it.yaml").unlink()
     (folder / "phrases.tsv").write_text("mine")
     with pytest.raises(CannotCreateError, match=r"phrases\.tsv: exists already"):

@@ -34,9 +34,7 @@ def table(*rows: tuple[str, ...]) -> str:
 @pytest.mark.parametrize("force", [True, False])
 @pytest.mark.parametrize("how", ["its name", "a symbolic link", "a hard link"])
 @pytest.mark.parametrize("paths", [["z.tsv"], ["z.en", "z.it"], ["corpus"]])
-def test_the_config_never_replaces_the_corpus(
-    folder: Path, paths: list[str], how: str, force: bool
-) -> None:
+def test_the_config_never_replaces_the_corpus(folder: Path, paths: list[str], how: str, force: bool) -> None:
     (folder / "corpus").mkdir()
     sides = ["".join(pair[side] + "\n" for pair in PAIRS) for side in (0, 1)]
     for name, text in (("z.tsv", table(*PAIRS)), ("z.en", sides[0]), ("z.it", sides[1])):
@@ -103,14 +101,20 @@ def test_a_corpus_without_a_usable_pair_says_what_was_dropped(folder: Path) -> N
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("start", "between", "end", "indent"),
-    [("[", ", ", "]", None), ("[\n", ",\n", "\n]\n", None), ("", "\n", "\n", None), ("", "\n\n", "", None),
-     ("[\n", ",\n", "]", 2), (" \n[", "\n,", "]", None)],
+    [
+        ("[", ", ", "]", None),
+        ("[\n", ",\n", "\n]\n", None),
+        ("", "\n", "\n", None),
+        ("", "\n\n", "", None),
+        ("[\n", ",\n", "]", 2),
+        (" \n[", "\n,", "]", None),
+    ],
     ids=["one line", "an object a line", "JSON Lines", "blank lines, no end of line", "indented", "leading commas"],
-)  # fmt: skip
+)
 def test_every_shape_of_json_gives_the_same_config(
     folder: Path, start: str, between: str, end: str, indent: int | None
 ) -> None:
-    items = [json.dumps({"id": i, "en": en, "it": it}, indent=indent) for i, (en, it) in enumerate(PAIRS)]  # fmt: skip
+    items = [json.dumps({"id": i, "en": en, "it": it}, indent=indent) for i, (en, it) in enumerate(PAIRS)]
     (folder / "a.json").write_text(start + between.join(items) + end, encoding="utf-8")
     init("a.json")
     data: Any = load_config("it.yaml").data
@@ -125,9 +129,7 @@ def test_every_shape_of_json_gives_the_same_config(
         ({f"{en} {i}": it for i, (en, it) in enumerate(PAIRS * 4)}, "it has 240 fields"),
     ],
 )
-def test_one_json_object_around_all_pairs_is_named(
-    folder: Path, content: Any, told: str, indent: int | None
-) -> None:
+def test_one_json_object_around_all_pairs_is_named(folder: Path, content: Any, told: str, indent: int | None) -> None:
     (folder / "a.json").write_text(json.dumps(content, indent=indent))
     with pytest.raises(DataError, match="the whole file is one JSON object") as refused:
         init("a.json")
@@ -171,9 +173,7 @@ def test_a_wrong_column_is_refused_with_the_one_that_is_meant(folder: Path) -> N
         init("a.csv", source_field="Italian", target_field="Italian")
 
 
-def test_only_the_first_of_very_many_columns_are_printed(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_first_of_very_many_columns_are_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = tuple(f"note{i}" for i in range(300))
     rows = [("English", "Italian", *names), *((*pair, *("7" for _ in names)) for pair in PAIRS)]
     (folder / "a.tsv").write_text(table(*rows), encoding="utf-8")
@@ -183,10 +183,11 @@ def test_only_the_first_of_very_many_columns_are_printed(
     assert out.count("\n") < 50
 
 
-def test_columns_of_dates_and_of_gaps_are_called_so(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [("English", "Italian", "day", "note"), *((*pair, f"2024-01-{i % 28 + 1:02}", "A note." * (i % 7 == 0)) for i, pair in enumerate(PAIRS))]  # fmt: skip
+def test_columns_of_dates_and_of_gaps_are_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        ("English", "Italian", "day", "note"),
+        *((*pair, f"2024-01-{i % 28 + 1:02}", "A note." * (i % 7 == 0)) for i, pair in enumerate(PAIRS)),
+    ]
     (folder / "a.tsv").write_text(table(*rows), encoding="utf-8")
     init("a.tsv")
     out = capsys.readouterr().out

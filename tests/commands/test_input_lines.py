@@ -24,9 +24,24 @@ from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError
 
 pieces = st.sampled_from(
-    [b"a", b"\n", b"\r", b"\r\n", b"\xff", b"\xc3", b"\xc3\xa8", b"\x00", b"\xef\xbb\xbf",
-     "\u2028".encode(), b"\x85", b"\x0b", b"\x0c", b"\x1e", b" "]
-)  # fmt: skip
+    [
+        b"a",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\xff",
+        b"\xc3",
+        b"\xc3\xa8",
+        b"\x00",
+        b"\xef\xbb\xbf",
+        "\u2028".encode(),
+        b"\x85",
+        b"\x0b",
+        b"\x0c",
+        b"\x1e",
+        b" ",
+    ]
+)
 
 
 def decode(data: bytes) -> list[str]:
@@ -66,15 +81,11 @@ def test_replaced_bytes_are_told_once_for_all(caplog: pytest.LogCaptureFixture) 
     (record,) = caplog.records
     told = record.getMessage()
     assert ": the bad bytes of lines that are not UTF-8 were replaced; number of lines: 2; " in told
-    assert told.endswith(
-        "--encoding windows-1252, or convert it first: iconv -f WINDOWS-1252 -t UTF-8"
-    )
+    assert told.endswith("--encoding windows-1252, or convert it first: iconv -f WINDOWS-1252 -t UTF-8")
 
 
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
-def test_utf_16_is_told_once_and_as_soon_as_it_comes(
-    mark: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_utf_16_is_told_once_and_as_soon_as_it_comes(mark: bytes, caplog: pytest.LogCaptureFixture) -> None:
     decoder = LineDecoder("x.txt")
     assert decoder.decode(b"fine") == "fine"
     assert not caplog.records
@@ -275,16 +286,12 @@ def test_utf_16_in_a_pipe_is_refused_as_in_a_file(encoding: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", [b"One.\rTwo.\r", b"One.\rTwo.\rThree.\rFour."])
-def test_line_ends_of_old_macs_are_refused_in_a_file_and_in_a_pipe(
-    text: bytes, tmp_path: Path
-) -> None:
+def test_line_ends_of_old_macs_are_refused_in_a_file_and_in_a_pipe(text: bytes, tmp_path: Path) -> None:
     cause = "its line ends are carriage returns (old Mac), where line feeds are expected"
     assert _refusals(text, tmp_path) == [cause] * 2
 
 
-@pytest.mark.parametrize(
-    "text", [b"One.\r", b"One.\rtwo", b"\r\r", b"One.\rTwo.\r\n", b"a\rb\rc\r\nd"]
-)
+@pytest.mark.parametrize("text", [b"One.\r", b"One.\rtwo", b"\r\r", b"One.\rTwo.\r\n", b"a\rb\rc\r\nd"])
 def test_a_few_carriage_returns_are_no_line_ends(text: bytes) -> None:
     assert len(decode(text)) == 1 + text.count(b"\nd")
 
@@ -303,7 +310,7 @@ BINARY = {
     "parquet": (b"PAR1\x15\x04\x15\xd0\0\0", "a Parquet file"),
     "a workbook": (b"PK\x03\x04\x14\0\x08\0\xff", "a zip archive, or a document"),
     "rich text": (b"{\\rtf1\\ansi Hello}", "Rich Text Format"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -56,12 +56,8 @@ def test_a_blank_source_is_refused(translator: Translator) -> None:
         next_token_probabilities(translator, "  ", "a")
 
 
-def test_a_space_at_the_end_of_the_prefix_is_no_token(
-    translator: Translator, caplog: pytest.LogCaptureFixture
-) -> None:
-    plain, with_space = (
-        next_token_probabilities(translator, "a b", prefix) for prefix in ("a", "a ")
-    )
+def test_a_space_at_the_end_of_the_prefix_is_no_token(translator: Translator, caplog: pytest.LogCaptureFixture) -> None:
+    plain, with_space = (next_token_probabilities(translator, "a b", prefix) for prefix in ("a", "a "))
     assert torch.equal(plain, with_space)
     assert not caplog.records
 

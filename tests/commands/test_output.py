@@ -180,9 +180,7 @@ def test_an_error_in_the_middle_leaves_the_old_file(old: Path) -> None:
 
 
 @pytest.mark.parametrize("through_link", [False, True])
-def test_a_named_pipe_is_written_through_also_if_its_reader_comes_late(
-    tmp_path: Path, through_link: bool
-) -> None:
+def test_a_named_pipe_is_written_through_also_if_its_reader_comes_late(tmp_path: Path, through_link: bool) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to("pipe")
@@ -316,11 +314,22 @@ def test_the_names_of_descriptors_are_known(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "fd").symlink_to("/dev/fd")
     expected = {
-        "/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/63": 63, "/dev/./fd/7": 7,
-        "/proc/self/fd/1": 1, f"/proc/{os.getpid()}/fd/5": 5, "/proc/1/fd/5": None,
-        tmp_path / "two": 1, tmp_path / "loop": None, tmp_path / "fd/3": 3,
-        tmp_path / "fd": None, tmp_path / "no": None, "/dev/null": None, "/dev/fd/x": None,
-    }  # fmt: skip
+        "/dev/stdin": 0,
+        "/dev/stdout": 1,
+        "/dev/stderr": 2,
+        "/dev/fd/63": 63,
+        "/dev/./fd/7": 7,
+        "/proc/self/fd/1": 1,
+        f"/proc/{os.getpid()}/fd/5": 5,
+        "/proc/1/fd/5": None,
+        tmp_path / "two": 1,
+        tmp_path / "loop": None,
+        tmp_path / "fd/3": 3,
+        tmp_path / "fd": None,
+        tmp_path / "no": None,
+        "/dev/null": None,
+        "/dev/fd/x": None,
+    }
     assert {path: descriptor_of(Path(path)) for path in expected} == expected
 
 

@@ -138,9 +138,7 @@ def folder(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def observed(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Any]:
+def observed(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs a command; returns its output, the shapes that the encoder read, and the numbers of threads that it asked for."""
     shapes: list[tuple[int, ...]] = []
     threads: list[int] = []
@@ -250,16 +248,12 @@ def test_every_other_override_is_refused_with_what_the_command_takes() -> None:
         for command in {*COMMANDS} - {*commands_that_take(setting)}:
             with pytest.raises(ConfigError) as refused:
                 overridable_setting(f"{setting}={VALUES[setting]}", command)
-            assert refused.value.message.startswith(
-                f"--set {setting}={VALUES[setting]}: this setting "
-            )
+            assert refused.value.message.startswith(f"--set {setting}={VALUES[setting]}: this setting ")
             assert f"tfm {command} takes" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_refuses_what_it_does_not_take(
-    observed: Callable[..., Any], command: Command
-) -> None:
+def test_each_command_refuses_what_it_does_not_take(observed: Callable[..., Any], command: Command) -> None:
     with pytest.raises(ConfigError, match=r"--set runtime\.workers=2: this setting ") as refused:
         observed(command, "text", "runtime.workers=2")
     assert f"tfm {command} takes" in str(refused.value.hint)
@@ -304,9 +298,7 @@ def test_without_overrides_everything_is_scored_and_an_override_narrows_it(
     observed: Callable[..., Any], folder: Path
 ) -> None:
     config = folder / "runs/text/config.yaml"
-    config.write_text(
-        config.read_text().replace("validation:\n", "validation:\n  max_sentences: 2\n")
-    )
+    config.write_text(config.read_text().replace("validation:\n", "validation:\n  max_sentences: 2\n"))
 
     def figures(*overrides: str) -> tuple[int, list[str]]:
         report = json.loads(observed("validate", "text", *overrides)[0])
@@ -315,7 +307,7 @@ def test_without_overrides_everything_is_scored_and_an_override_narrows_it(
     assert figures() == (len(LINES), list(SCORES_BY_DEFAULT))
     narrow = "validation.max_sentences=3", "validation.scores=[wer, cer]"
     assert figures(*narrow) == (3, ["wer", "cer"])
-    assert figures("validation.max_sentences=null") == (len(LINES), list(SCORES_BY_DEFAULT))  # fmt: skip
+    assert figures("validation.max_sentences=null") == (len(LINES), list(SCORES_BY_DEFAULT))
     assert figures("validation.scores=[]") == (len(LINES), [])
 
 

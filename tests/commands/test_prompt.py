@@ -31,9 +31,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) ->
 
     def typed(*lines: str, of: Translator, as_json: bool = False) -> tuple[list[str], str]:
         loaded = SimpleNamespace(translator=of)
-        monkeypatch.setattr(
-            "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-        )
+        monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
         terminal = io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode()))
         monkeypatch.setattr(terminal, "isatty", lambda: True)
         monkeypatch.setattr("sys.stdin", terminal)
@@ -54,9 +52,7 @@ def texts_of(of: Translator, *lines: str, **decoding: Any) -> list[str]:
     return [translation.text for translation in changed.translate(lines)]
 
 
-def test_a_command_is_no_text_and_its_answer_no_translation(
-    typed: Typed, of_words: Translator
-) -> None:
+def test_a_command_is_no_text_and_its_answer_no_translation(typed: Typed, of_words: Translator) -> None:
     out, err = typed("uno", ":help", "due tre", of=of_words)
     assert out == texts_of(of_words, "uno", "due tre")
     for command in (":beam 8", ":to CODE", ":why", ":help", ":quit"):
@@ -81,9 +77,7 @@ def test_a_narrow_terminal_cuts_no_sentence_that_is_told(
     assert all(len(line) <= 40 for line in table[:3])
 
 
-def test_a_text_that_begins_with_a_colon_is_typed_with_two(
-    typed: Typed, of_words: Translator
-) -> None:
+def test_a_text_that_begins_with_a_colon_is_typed_with_two(typed: Typed, of_words: Translator) -> None:
     out, _ = typed("::uno", ":::", of=of_words, as_json=True)
     assert [json.loads(line)["source"] for line in out] == [":uno", "::"]
 
@@ -136,17 +130,13 @@ def test_a_beam_below_the_number_of_translations_is_refused(typed: Typed) -> Non
 def test_why_tells_each_token_and_the_best_translations(typed: Typed, of_words: Translator) -> None:
     out, err = typed("uno due tre", ":why", "quattro", of=of_words)
     assert out == texts_of(of_words, "uno due tre", "quattro")
-    [told] = translator(tokenizer_of_words(), beam_size=3, num_best=3).translate(
-        ["uno due tre"], with_details=True
-    )
+    [told] = translator(tokenizer_of_words(), beam_size=3, num_best=3).translate(["uno due tre"], with_details=True)
     assert told.details is not None
     [part] = told.details.parts
     rows = err.splitlines()
     first = next(number for number, row in enumerate(rows) if "probability  token" in row)
     names = of_words.pipeline.target_tokenizer.tokens(part.target_ids)
-    for row, name, probability in zip(
-        rows[first + 1 :], names, part.explanation.token_probs, strict=False
-    ):
+    for row, name, probability in zip(rows[first + 1 :], names, part.explanation.token_probs, strict=False):
         assert row.split()[:2] == [f"{probability:.3f}", name]
     for alternative in told.alternatives:
         assert f"{alternative.score:.3f}  {alternative.text}" in err
@@ -194,11 +184,7 @@ def test_the_target_language_can_be_changed(typed: Typed) -> None:
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)
     lines = ["uno due", "tre quattro cinque"]
-    expected = [
-        translation.text
-        for to in ("it", "en", "it")
-        for translation in both.translate(lines, to=to)
-    ]
+    expected = [translation.text for to in ("it", "en", "it") for translation in both.translate(lines, to=to)]
     out, _ = typed(*lines, ":to en", *lines, ":to Italian", *lines, of=both.towards("it"))
     assert out == expected
     assert expected[:2] != expected[2:4]
@@ -207,7 +193,7 @@ def test_the_target_language_can_be_changed(typed: Typed) -> None:
 def test_each_direction_is_marked_by_its_own_calibration_or_not_at_all() -> None:
     """With --only-green, a direction without a calibration would show every translation as if it were green."""
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
-    both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1).towards("it")  # fmt: skip
+    both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1).towards("it")
     pipeline = replace(both.pipeline, qualities=read_quality(DOCS_RUN))
     prompt = Prompt(replace(both, pipeline=pipeline), TranslateOptions())
     assert prompt.translator.estimates
@@ -232,11 +218,9 @@ def test_the_source_language_stays_where_the_model_can_translate_from_it() -> No
     assert chosen("fr-de", "de", *pairs) == "fr-de"
     assert chosen("fr-de", "German", *pairs) == "fr-de"
     assert chosen("en-it", "en", *pairs) == "it-en"
-    with pytest.raises(UsageError, match=":to de: this model translates into: de from fr, en, but") as refused:  # fmt: skip
+    with pytest.raises(UsageError, match=":to de: this model translates into: de from fr, en, but") as refused:
         chosen("it-en", "de", *pairs)
-    assert refused.value.hint == (
-        "end with :quit, and start again with --to de --from fr or --to de --from en"
-    )
+    assert refused.value.hint == ("end with :quit, and start again with --to de --from fr or --to de --from en")
 
 
 def test_a_model_of_a_task_is_told_to_know_no_language(typed: Typed) -> None:
@@ -247,14 +231,9 @@ def test_a_model_of_a_task_is_told_to_know_no_language(typed: Typed) -> None:
 
 
 @pytest.mark.long
-def test_a_term_that_is_missing_is_told(
-    typed: Typed, of_words: Translator, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_term_that_is_missing_is_told(typed: Typed, of_words: Translator, caplog: pytest.LogCaptureFixture) -> None:
     glossary = Glossary.of({"uno": "otto sette sei"})
-    typed(
-        "due", "tre " + "uno " * 5, of=of_words.with_glossary(glossary)
-    )  # the model writes 12 tokens
+    typed("due", "tre " + "uno " * 5, of=of_words.with_glossary(glossary))  # the model writes 12 tokens
     assert (
-        "line 2: the translation does not contain otto sette sei, which the glossary gives for uno"
-        in caplog.messages
+        "line 2: the translation does not contain otto sette sei, which the glossary gives for uno" in caplog.messages
     )

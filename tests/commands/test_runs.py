@@ -62,9 +62,7 @@ def test_the_list_has_a_row_for_each_run(runs: Path, capsys: pytest.CaptureFixtu
     assert [run["name"] for run in json.loads(shown(capsys))["runs"]] == ["b", "a"]
 
 
-def test_a_name_of_a_run_cannot_write_to_the_terminal(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_of_a_run_cannot_write_to_the_terminal(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved(runs / "\x1b[31m", 1)
     show_list(runs, as_json=False)
     assert "\x1b" not in shown(capsys)
@@ -87,9 +85,7 @@ def test_a_comparison_shows_what_differs(runs: Path, capsys: pytest.CaptureFixtu
     assert ["30", "2.4000", "-"] in lines, "the curve of the loss"
 
 
-def test_lines_of_metrics_that_are_no_figures_are_passed_over(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_of_metrics_that_are_no_figures_are_passed_over(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = runs / "a" / "metrics.jsonl"
     with metrics.open("a") as file:
         file.write('{"kind": "validation", "step": 40, "loss": null, "scores": [7, {"name": 1}]}\n')
@@ -134,9 +130,7 @@ def test_pruning_says_what_it_freed(runs: Path, capsys: pytest.CaptureFixture[st
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 2
 
 
-def test_without_a_terminal_nothing_is_asked_and_nothing_deleted(
-    runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_terminal_nothing_is_asked_and_nothing_deleted(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(UsageError, match="no terminal to ask at") as refused:
         prune_runs(

@@ -82,10 +82,7 @@ def test_the_mean_and_the_spread_over_seeds_are_those_of_the_files_alone(
     write_lines(Path("third"), damaged(REFERENCES, 0.2, seed=3))
     names = ["system", "other", "third"]
     alone = [
-        [
-            one["value"]
-            for one in figures(capfd, "reference", hypothesis=name, scores="bleu,ter")["scores"]
-        ]
+        [one["value"] for one in figures(capfd, "reference", hypothesis=name, scores="bleu,ter")["scores"]]
         for name in names
     ]
     seeds: dict[str, Any] = {"scores": "bleu,ter", "other_seeds": [Path("other"), Path("third")]}
@@ -135,10 +132,7 @@ def test_compressed_files_and_bad_bytes_are_read(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     Path("packed.gz").write_bytes(gzip.compress(Path("system").read_bytes()))
-    assert (
-        figures(capfd, "reference", hypothesis="packed.gz")["scores"]
-        == (figures(capfd, "reference")["scores"])
-    )
+    assert figures(capfd, "reference", hypothesis="packed.gz")["scores"] == (figures(capfd, "reference")["scores"])
     Path("system").write_bytes(b"caff\xe8\r\n" + b"x\n" * (len(REFERENCES) - 1))
     with caplog.at_level(logging.WARNING):
         score("reference")
@@ -218,7 +212,7 @@ def test_a_target_language_that_is_none_is_refused(language: str, meant: str) ->
     with pytest.raises(UsageError, match="this is not a known language") as refusal:
         score("reference", to=language)
     assert f"--to {language}: " in str(refusal.value)
-    assert refusal.value.hint == f"{meant}give a code such as zh or pt-BR, or a name such as Chinese"  # fmt: skip
+    assert refusal.value.hint == f"{meant}give a code such as zh or pt-BR, or a name such as Chinese"
 
 
 @pytest.mark.long
@@ -231,13 +225,15 @@ def test_a_code_of_a_language_that_is_not_known_is_taken_with_a_warning(
     assert warning.startswith("--to xx: this code is not known here; BLEU and TER split")
 
 
-@pytest.mark.parametrize("language", ["hy", "ta", "am", "sw", "hy-AM", "tam", "arm", "Tamil", "armenian", "हिन्दी"])  # fmt: skip
+@pytest.mark.parametrize("language", ["hy", "ta", "am", "sw", "hy-AM", "tam", "arm", "Tamil", "armenian", "हिन्दी"])
 def test_every_language_of_unicode_is_known_by_its_codes_and_its_name(
     language: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert target_language(language) == {
-        "Tamil": "ta", "armenian": "hy", "हिन्दी": "hi",
-    }.get(language, language)  # fmt: skip
+        "Tamil": "ta",
+        "armenian": "hy",
+        "हिन्दी": "hi",
+    }.get(language, language)
     assert not caplog.messages
 
 
@@ -306,7 +302,7 @@ def test_a_language_without_spaces_for_text_with_them_is_taken_with_a_warning(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     warn_of_characters.cache_clear()
-    write_lines(Path("reference"), ["The dog is in the house, and I am not there."] * len(HYPOTHESES))  # fmt: skip
+    write_lines(Path("reference"), ["The dog is in the house, and I am not there."] * len(HYPOTHESES))
     found = figures(capfd, "reference", to="ja", scores="bleu")["scores"]
     assert "tok:char" in found[0]["signature"]
     assert "look like English (en), but ja is named, so BLEU compares characters" in caplog.text

@@ -47,22 +47,26 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def test_each_sentence_gets_the_candidate_that_is_closest_to_its_reference(
-    here: TfmHere, facts: object
-) -> None:
+def test_each_sentence_gets_the_candidate_that_is_closest_to_its_reference(here: TfmHere, facts: object) -> None:
     folder = here.folder / "small-distilled"
-    listed = here("translate", "--run", "tiny", "--input", str(folder / "sources.txt"), "--n-best", "4")  # fmt: skip
+    listed = here("translate", "--run", "tiny", "--input", str(folder / "sources.txt"), "--n-best", "4")
     assert listed.out == (folder / "n-best.tsv").read_bytes()
     assert len(lines(folder / "sources.txt")) == len(lines(folder / "taught-0.target")) == 70
     candidates = dict.fromkeys(line.split("\t")[2] for line in listed.lines)
     assert {*lines(folder / "taught-0.target")} <= {*candidates}
 
 
-def test_the_student_learns_alignments_and_its_run_says_where_its_text_comes_from(
-    here: TfmHere, facts: object
-) -> None:
+def test_the_student_learns_alignments_and_its_run_says_where_its_text_comes_from(here: TfmHere, facts: object) -> None:
     folder = here.folder / "small-distilled"
-    aligned = here("align", "--run", "tiny", "--source", str(folder / "taught-0.source"), "--target", str(folder / "taught-0.target"))  # fmt: skip
+    aligned = here(
+        "align",
+        "--run",
+        "tiny",
+        "--source",
+        str(folder / "taught-0.source"),
+        "--target",
+        str(folder / "taught-0.target"),
+    )
     assert aligned.lines == lines(folder / "taught-0.alignment")
     config = (here.folder / "runs/small/config.yaml").read_text()
     assert "alignment_path: taught-0.alignment" in config
@@ -71,9 +75,7 @@ def test_the_student_learns_alignments_and_its_run_says_where_its_text_comes_fro
     assert "sources: not stated; teacher: not stated" in config
 
 
-def test_the_card_prints_origin_and_licence_of_what_a_model_wrote(
-    here: TfmHere, facts: object
-) -> None:
+def test_the_card_prints_origin_and_licence_of_what_a_model_wrote(here: TfmHere, facts: object) -> None:
     card = here("card", "--run", "small")
     assert card.exit_code == 0, card.talk
     [row] = [line for line in card.lines if line.startswith("| taught-0.source")]
@@ -135,9 +137,7 @@ def test_a_way_that_is_killed_again_and_again_ends_with_the_same_student(
 
 
 def test_another_corpus_in_the_same_folder_is_refused(here: TfmHere, facts: object) -> None:
-    refused = here(
-        *COMMAND, "--set", "data.num_pairs=60", "--set", "name=other", "--folder", "small-distilled"
-    )
+    refused = here(*COMMAND, "--set", "data.num_pairs=60", "--set", "name=other", "--folder", "small-distilled")
     assert refused.exit_code == 2, refused.talk
     assert "from another corpus or with other options: real-0.source, real-0.target" in refused.talk
 
@@ -159,7 +159,7 @@ def test_a_step_needs_the_one_before_it(here: TfmHere) -> None:
 
 def test_further_text_is_taught_without_held_out_and_known_sentences(here: TfmHere) -> None:
     """A line that is repeated, is known, or stands in the validation split is left out; the licence is kept."""
-    base = ("--config", "small.yaml", "--teacher", "tiny", "--folder", "more", "--set", "name=more", "--n-best", "1")  # fmt: skip
+    base = ("--config", "small.yaml", "--teacher", "tiny", "--folder", "more", "--set", "name=more", "--n-best", "1")
     first = here("student", "corpus", *base, "--folder", "first")
     assert first.exit_code == 2, "an option that is given twice"
     assert here("student", "corpus", *base[:4], "--folder", "first", *base[6:]).exit_code == 0
@@ -167,7 +167,18 @@ def test_further_text_is_taught_without_held_out_and_known_sentences(here: TfmHe
     held_out = lines(here.folder / "first/validation.source")[0]
     text = here.folder / "more.txt"
     text.write_text(f"{known}\n{held_out}!\n1 1 1 2\n1 1 1 2.\n\n3 3 3 3\n", encoding="utf-8")
-    done = here("student", "corpus", "translate", "choose", "train", *base, "--text", "more.txt=cc0-1.0", "--with-real", "--no-align")  # fmt: skip
+    done = here(
+        "student",
+        "corpus",
+        "translate",
+        "choose",
+        "train",
+        *base,
+        "--text",
+        "more.txt=cc0-1.0",
+        "--with-real",
+        "--no-align",
+    )
     assert done.exit_code == 0, done.talk
     assert lines(here.folder / "more/taught-text-0.source") == ["1 1 1 2", "3 3 3 3"]
     config = load_trained(here.folder / "runs/more").config
@@ -187,8 +198,12 @@ def test_another_program_may_be_the_teacher(here: TfmHere, facts: object, form: 
     shown = {
         "lines": [*texts],
         "n-best": [row for one in texts for row in (f"1\t-0.5\t{one}", "2\t-1.5\t7")],
-        "moses": [row for n, one in enumerate(texts) for row in (f"{n} ||| {one} ||| F0= -1 ||| -0.5", f"{n} ||| 7 ||| F0= -2 ||| -1.5")],
-    }[form]  # fmt: skip
+        "moses": [
+            row
+            for n, one in enumerate(texts)
+            for row in (f"{n} ||| {one} ||| F0= -1 ||| -0.5", f"{n} ||| 7 ||| F0= -2 ||| -1.5")
+        ],
+    }[form]
     given = here.folder / f"{form}.txt"
     given.write_text("".join(f"{line}\n" for line in shown), encoding="utf-8")
     options = ("--config", "small.yaml", "--set", f"name={form}", "--translations", given.name)
@@ -211,7 +226,7 @@ def test_one_teacher_is_needed(here: TfmHere) -> None:
 
 
 def test_a_missing_teacher_is_named(here: TfmHere, tmp_path: Path) -> None:
-    refused = here("student", "--teacher", "nobody", "--config", "small.yaml", "--folder", str(tmp_path / "new"))  # fmt: skip
+    refused = here("student", "--teacher", "nobody", "--config", "small.yaml", "--folder", str(tmp_path / "new"))
     assert refused.exit_code == 66, refused.talk
     assert "nobody" in refused.talk
 

@@ -44,7 +44,7 @@ def lines(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def back(here: TfmHere) -> dict[str, Any]:
-    done = here("data", "back-translate", "--config", "tiny.yaml", "--text", "mono.it=cc0-1.0", "--json")  # fmt: skip
+    done = here("data", "back-translate", "--config", "tiny.yaml", "--text", "mono.it=cc0-1.0", "--json")
     assert done.exit_code == 0, done.talk
     found = json.loads(done.text)
     assert isinstance(found, dict)
@@ -63,9 +63,7 @@ def test_text_of_the_target_language_is_translated_by_a_model_of_the_reverse_dir
     assert back["pairs"] == {"mono.it": 3}
 
 
-def test_the_model_reads_a_tag_before_each_source_that_a_model_wrote(
-    here: TfmHere, back: dict[str, Any]
-) -> None:
+def test_the_model_reads_a_tag_before_each_source_that_a_model_wrote(here: TfmHere, back: dict[str, Any]) -> None:
     trained = here("train", "--config", back["config"])
     assert trained.exit_code == 0, trained.talk
     forward = load_trained(here.folder / "runs/tiny-back-translated")
@@ -88,13 +86,28 @@ def test_back_translation_again_does_nothing_again(here: TfmHere, back: dict[str
     assert "the step texts was done from another corpus" in other.talk
 
 
-def test_a_judge_chooses_what_makes_the_text_most_probable(
-    here: TfmHere, back: dict[str, Any]
-) -> None:
+def test_a_judge_chooses_what_makes_the_text_most_probable(here: TfmHere, back: dict[str, Any]) -> None:
     """The judge is the run of the forward direction; its own command gives the same likelihoods."""
     trained = here("train", "--config", "tiny.yaml")
     assert trained.exit_code == 0, trained.talk
-    done = here("data", "back-translate", "--config", "tiny.yaml", "--text", "mono.it", "--run", "tiny-reverse", "--n-best", "3", "--judge", "tiny", "--drop", "0.34", "--folder", "judged")  # fmt: skip
+    done = here(
+        "data",
+        "back-translate",
+        "--config",
+        "tiny.yaml",
+        "--text",
+        "mono.it",
+        "--run",
+        "tiny-reverse",
+        "--n-best",
+        "3",
+        "--judge",
+        "tiny",
+        "--drop",
+        "0.34",
+        "--folder",
+        "judged",
+    )
     assert done.exit_code == 0, done.talk
     folder = here.folder / "judged"
     listed = [line.split("\t") for line in lines(folder / "text-0.n-best.tsv")]
@@ -105,7 +118,7 @@ def test_a_judge_chooses_what_makes_the_text_most_probable(
     (here.folder / "a.txt").write_text("".join(f"{one}\n" for one in candidates))
     (here.folder / "b.txt").write_text("".join(f"{one}\n" for one in repeated))
     likelihoods = here("likelihood", "--run", "tiny", "--source", "a.txt", "--target", "b.txt")
-    values = [float(one) / int(two) for one, two in (line.split("\t") for line in likelihoods.lines)]  # fmt: skip
+    values = [float(one) / int(two) for one, two in (line.split("\t") for line in likelihoods.lines)]
     best = [max(group, key=values.__getitem__) for group in groups]
     worst = min(best, key=values.__getitem__)
     [written] = folder.glob("text-0.likelihoods-*.txt")
@@ -114,11 +127,11 @@ def test_a_judge_chooses_what_makes_the_text_most_probable(
 
 
 def test_models_of_both_directions_write_further_pairs(here: TfmHere) -> None:
-    command = ("data", "diversify", "--config", "tiny.yaml", "--models", "2", "--set", "training.max_steps=2")  # fmt: skip
+    command = ("data", "diversify", "--config", "tiny.yaml", "--models", "2", "--set", "training.max_steps=2")
     done = here(*command, "--json")
     assert done.exit_code == 0, done.talk
     # The newest run is the one that a translation takes, so the last line says which that is.
-    assert "tfm translate without --run takes tiny-reverse-2, which translates" in here(*command).text  # fmt: skip
+    assert "tfm translate without --run takes tiny-reverse-2, which translates" in here(*command).text
     facts = json.loads(done.text)
     assert facts["runs"] == ["tiny-forward-1", "tiny-reverse-1", "tiny-forward-2", "tiny-reverse-2"]
     for number in (1, 2):
@@ -133,7 +146,7 @@ def test_models_of_both_directions_write_further_pairs(here: TfmHere) -> None:
 
 
 def test_runs_that_are_there_may_diversify(here: TfmHere, back: dict[str, Any]) -> None:
-    done = here("data", "diversify", "--config", "tiny.yaml", "--run", "tiny-reverse", "--folder", "given")  # fmt: skip
+    done = here("data", "diversify", "--config", "tiny.yaml", "--run", "tiny-reverse", "--folder", "given")
     assert done.exit_code == 0, done.talk
     config = (here.folder / "given/config.yaml").read_text()
     assert "source_path: written-1-real-0.source" in config
@@ -197,7 +210,9 @@ def test_several_candidates_are_those_of_the_search_without_repairs(tmp_path: Pa
     source.write_text("tHe DoG iS bIg.\n")
     here, found = TfmHere(tmp_path), {}
     for repair in ("true", "false"):
-        done = here("translate", "--run", run, "--input", "in.en", "--n-best", "2", "--set", f"decoding.repair={repair}")  # fmt: skip
+        done = here(
+            "translate", "--run", run, "--input", "in.en", "--n-best", "2", "--set", f"decoding.repair={repair}"
+        )
         found[repair] = done.lines
     writer = Writer(runs=(run,))
     translate_file(source, tmp_path / "n-best.tsv", writer, 2, Steps(tmp_path / "steps"))

@@ -68,9 +68,7 @@ def test_a_run_of_another_direction_is_refused_before_anything_is_written(
     ],
     ids=["back-translate", "diversify", "student"],
 )
-def test_the_files_of_another_folder_are_never_replaced(
-    here: TfmHere, command: tuple[str, ...]
-) -> None:
+def test_the_files_of_another_folder_are_never_replaced(here: TfmHere, command: tuple[str, ...]) -> None:
     """These commands write files such as config.yaml and validation.source: the input of a person may have these names."""
     mine = here.folder / "mine"
     mine.mkdir()
@@ -123,7 +121,7 @@ def test_a_single_step_checks_what_came_before_it(here: TfmHere, step: str) -> N
     command = [part for pair in options.items() for part in pair]
     refused = here("student", step, *command, "--no-align")
     assert refused.exit_code == 2, refused.talk
-    assert f"the step {before} was done from another corpus or with other options: {what}" in refused.talk  # fmt: skip
+    assert f"the step {before} was done from another corpus or with other options: {what}" in refused.talk
 
 
 BAD_LINES = {
@@ -174,9 +172,7 @@ def test_word_alignment_may_stand_before_or_after_the_score(here: TfmHere) -> No
         shutil.rmtree(here.folder / "small-distilled")
 
 
-def test_lines_that_are_not_utf_8_are_left_out_and_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_lines_that_are_not_utf_8_are_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "mono.it"
     path.write_bytes(b"good\n\xff\xfe bad\ncitt\xe0\nbuono\n")
     found = synthetic_corpus.new_sentences([GivenText(path, None)], [], [], max_words=9)

@@ -46,9 +46,7 @@ def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sough
             translate(content)
 
 
-def test_an_output_that_is_the_input_is_refused_by_any_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_that_is_the_input_is_refused_by_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.txt").write_text("Hello\n")
     Path("link").symlink_to("in.txt")
@@ -69,9 +67,7 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
     assert Path("in.txt").read_text() == "Hello\n"
 
 
-def test_an_output_that_another_option_reads_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_that_another_option_reads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("table.tsv").write_text("hello\tciao\n")
     Path("link").symlink_to("table.tsv")
@@ -113,9 +109,7 @@ def test_an_output_in_the_corpus_of_the_run_or_in_a_run_is_refused(tfm_here: Tfm
         answer = tfm_here("translate", "--input", "train.en", "--output", name)
         assert answer.exit_code != 0
         assert problem in answer.talk
-    assert before == {
-        path: path.read_bytes() for path in tfm_here.folder.rglob("*") if path.is_file()
-    }
+    assert before == {path: path.read_bytes() for path in tfm_here.folder.rglob("*") if path.is_file()}
     for name in ("other.it", "runs/mine/out.txt", "runs/mine/out.txt"):
         assert tfm_here("translate", "--input", "train.en", "--output", name).exit_code == 0
         assert (tfm_here.folder / name).read_text() == "Buongiorno.\n"
@@ -160,12 +154,8 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
 @pytest.fixture
 def of_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with the eight words of `small_translators`."""
-    loaded = SimpleNamespace(
-        translator=translator(tokenizer_of_words()), overridden=frozenset(), members=()
-    )
-    monkeypatch.setattr(
-        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-    )
+    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset(), members=())
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
 
 
 UNKNOWN = "unknown words: 2 of 5 are not in the vocabulary of the model, which read them as [UNK]"
@@ -222,9 +212,7 @@ def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_f
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)
     loaded = SimpleNamespace(translator=both, members=())
-    monkeypatch.setattr(
-        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-    )
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
     for to in ("it", "en"):
         translate_lines(WORDS, None, TranslateOptions(to=to))
         expected = [found.text for found in both.translate(WORDS, to=to)]
@@ -299,18 +287,14 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
 ) -> None:
     of_two, of_four = (translator(tokenizer_of_words(), beam_size=size) for size in (2, 4))
     loaded = SimpleNamespace(translator=of_two, overridden=frozenset(), members=())
-    monkeypatch.setattr(
-        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-    )
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
     options = TranslateOptions(num_best=4)
     translate_lines(["uno due"], None, options)
     texts = [line.split("\t")[2] for line in capfd.readouterr().out.splitlines()]
     assert len(texts) == 4
     assert texts[0] == next(of_four.translate(["uno due"])).text
     loaded.overridden = frozenset({"decoding.beam_size"})
-    with pytest.raises(
-        UsageError, match="--n-best 4 needs a beam of at least 4, but beam_size is 2"
-    ):
+    with pytest.raises(UsageError, match="--n-best 4 needs a beam of at least 4, but beam_size is 2"):
         translate_lines(["uno due"], None, options)
     loaded.translator = translator(tokenizer_of_words(), mbr={"candidates": 3})
     with pytest.raises(UsageError, match=r"at least 4 candidates, but mbr\.candidates is 3"):
@@ -322,12 +306,8 @@ def test_samples_need_no_beam_and_groups_are_never_made_larger(
 ) -> None:
     tokenizer = tokenizer_of_words()
     sampling = translator(tokenizer, beam_size=2, sampling={"temperature": 20.0})
-    loaded = SimpleNamespace(
-        translator=sampling, members=(), overridden=frozenset({"decoding.beam_size"})
-    )
-    monkeypatch.setattr(
-        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-    )
+    loaded = SimpleNamespace(translator=sampling, members=(), overridden=frozenset({"decoding.beam_size"}))
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
     options = TranslateOptions(num_best=5)
     translate_lines(["uno due"], None, options)
     assert 1 <= len(capfd.readouterr().out.splitlines()) <= 5
@@ -343,9 +323,7 @@ def test_several_translations_without_a_way_to_show_them_are_told_of(
 ) -> None:
     several = translator(tokenizer_of_words(), beam_size=3, num_best=3)
     loaded = SimpleNamespace(translator=several, overridden=frozenset(), members=())
-    monkeypatch.setattr(
-        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
-    )
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
     translate_lines(["uno due"], None, TranslateOptions(num_best=2))
     assert not caplog.messages
     translate_lines(["uno due"], None, TranslateOptions())
@@ -380,12 +358,22 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
         return found
 
     plain, aligned, detailed, attended = (
-        answer(), answer(alignment=True), answer(details=True), answer(attention=True)
-    )  # fmt: skip
+        answer(),
+        answer(alignment=True),
+        answer(details=True),
+        answer(attention=True),
+    )
     assert {*plain} == {
-        "source", "translation", "score", "alternatives", "unknown_words", "divided", "untranslated",
-        "doubts", "repaired",
-    }  # fmt: skip
+        "source",
+        "translation",
+        "score",
+        "alternatives",
+        "unknown_words",
+        "divided",
+        "untranslated",
+        "doubts",
+        "repaired",
+    }
     assert {*aligned} - {*plain} == {"alignment", "confidence"}
     assert {*detailed} - {*plain} == {*attended} - {*plain} == {"alignment", "confidence", "parts"}
     [part] = attended["parts"]
@@ -396,9 +384,7 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
     for row, token in zip(weights, part["target_tokens"], strict=True):
         assert sum(row) == pytest.approx(1.0, abs=1e-4)
         assert token["source_token"] == max(range(3), key=row.__getitem__)
-        assert {"token": token["token"], "probability": token["probability"]} in token[
-            "most_probable"
-        ]
+        assert {"token": token["token"], "probability": token["probability"]} in token["most_probable"]
         assert len(token["most_probable"]) == 5
         probabilities = [one["probability"] for one in token["most_probable"]]
         assert probabilities == sorted(probabilities, reverse=True)
@@ -475,9 +461,7 @@ def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
         ("\x00" * 100, r"prefixes\.txt: .*binary"),
     ],
 )
-def test_a_file_of_prefixes_that_does_not_fit_is_refused(
-    content: str, message: str, tmp_path: Path
-) -> None:
+def test_a_file_of_prefixes_that_does_not_fit_is_refused(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "prefixes.txt"
     path.write_text(content)
     with pytest.raises(DataError, match=message):
@@ -513,10 +497,7 @@ def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
     assert second["terms"] == []
     assert [term["source"] for term in third["terms"]] == ["due", "Due"]
     assert third["translation"] == "sei. sei", "a line of terms alone needs no model"
-    assert (
-        "glossary: terms found: 3, in 2 of 3 lines; all of them are in the translations"
-        in caplog.messages
-    )
+    assert "glossary: terms found: 3, in 2 of 3 lines; all of them are in the translations" in caplog.messages
 
 
 def test_a_file_of_lines_in_a_legacy_encoding_is_refused_before_a_model_is_sought(
@@ -525,8 +506,6 @@ def test_a_file_of_lines_in_a_legacy_encoding_is_refused_before_a_model_is_sough
     monkeypatch.chdir(tmp_path)  # no run is here
     path = tmp_path / "in.txt"
     path.write_bytes("Good morning.\nThe café is closed.\n".encode("windows-1252"))
-    with pytest.raises(
-        DataError, match="not UTF-8; it can be read as windows-1252: café"
-    ) as refusal:
+    with pytest.raises(DataError, match="not UTF-8; it can be read as windows-1252: café") as refusal:
         translate_lines(path, None, TranslateOptions(run="none"))
     assert "--encoding windows-1252" in str(refusal.value.hint)

@@ -59,7 +59,10 @@ def test_a_file_that_was_not_there_before_is_told_without_its_digest(tmp_path: P
     glossary = tmp_path / "terms.tsv"
     glossary.write_text("dog\tHund\n")
     given = TranslateOptions(glossary=glossary), TranslateOptions()
-    for before, now, told in ((*given[::-1], "not noted before, and one is there now"), (*given, "noted before, and none now")):  # fmt: skip
+    for before, now, told in (
+        (*given[::-1], "not noted before, and one is there now"),
+        (*given, "noted before, and none now"),
+    ):
         output = tmp_path / told
         with pytest.raises(KeyError), opened_unfinished(output, conditions(before)):
             raise KeyError  # interrupted

@@ -112,7 +112,7 @@ def test_the_hint_on_bad_bytes_names_no_setting_that_two_given_files_do_not_have
 
 @pytest.mark.long
 def test_an_ensemble_is_named_after_all_of_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
-    write_run(corpora=[{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}])  # fmt: skip
+    write_run(corpora=[{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}])
     pair = ["saved", "runs/saved/checkpoints/step-00000001"]
     for run in ("saved", pair):
         validate_command(run, as_json=True)
@@ -158,7 +158,7 @@ def test_a_run_of_other_languages_is_refused_before_anything_is_translated(
     Path("runs/saved").rename("runs/other")
     write_run_with_test_split()
     monkeypatch.setattr(Translator, "translate", None)
-    with pytest.raises(UsageError, match="this run translates en-de, but the sentences are en-it"):  # fmt: skip
+    with pytest.raises(UsageError, match="this run translates en-de, but the sentences are en-it"):
         validate_command("saved", against="other")
 
 
@@ -178,8 +178,7 @@ def test_a_breakdown_is_by_length_rarest_word_and_corpus(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     corpora = [
-        {"path": f"{name}.tsv", "split": None if name == "train" else "test"}
-        for name in ("train", "dev", "test")
+        {"path": f"{name}.tsv", "split": None if name == "train" else "test"} for name in ("train", "dev", "test")
     ]
     write_run(corpora=corpora, validation_share=0.1, test_share=0.0)
     with caplog.at_level(logging.WARNING):
@@ -259,9 +258,13 @@ def test_another_program_finds_the_scores_of_validate_in_the_files_that_it_write
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     validate_command(
-        str(DOCS_RUN), "test", overrides=["validation.max_sentences=25"], scores="bleu,chrf",
-        write=Path("texts"), as_json=True,
-    )  # fmt: skip
+        str(DOCS_RUN),
+        "test",
+        overrides=["validation.max_sentences=25"],
+        scores="bleu,chrf",
+        write=Path("texts"),
+        as_json=True,
+    )
     bleu, chrf = json.loads(capfd.readouterr().out)["scores"]
     hypotheses = lines_in("texts", "test.hypotheses.it")
     references = [lines_in("texts", "test.reference.it")]
@@ -273,9 +276,7 @@ def test_another_program_finds_the_scores_of_validate_in_the_files_that_it_write
 
 
 @pytest.mark.long
-def test_each_direction_has_files_of_its_own(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_each_direction_has_files_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run = random_run(
         tmp_path / "run",
         tokenizer=TokenizerConfig(kind="bpe", vocab_size=300),
@@ -297,7 +298,7 @@ def test_each_direction_has_files_of_its_own(
 def test_a_line_end_inside_a_sentence_moves_no_line(caplog: pytest.LogCaptureFixture) -> None:
     rows = [{"en": "uno\ndue", "it": "tre\u2028due"}, {"en": "cane", "it": "gatto"}]
     Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    write_run(corpora=[{"path": "train.tsv"}, {"path": "test.jsonl", "split": "test"}], test_share=0.0)  # fmt: skip
+    write_run(corpora=[{"path": "train.tsv"}, {"path": "test.jsonl", "split": "test"}], test_share=0.0)
     validate_command("saved", "test", write=Path("texts"))
     assert lines_in("texts", "test.source.en") == ["uno due", "cane"]
     assert Path("texts/test.reference.it").read_text().splitlines() == ["tre due", "gatto"]
@@ -320,7 +321,11 @@ def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
     Path("mine").mkdir()
     Path("mine/test.source.en").touch()
     Path("texts/other.source.en").touch()
-    for folder, problem in (("texts", "other.source.en, which is no file of .* would be lost"), ("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip
+    for folder, problem in (
+        ("texts", "other.source.en, which is no file of .* would be lost"),
+        ("mine", "not empty, and not one of tfm validate --write"),
+        ("lost/texts", "there is no folder lost"),
+    ):
         with pytest.raises(CannotCreateError, match=problem):
             validate_command("saved", "test", write=Path(folder))
 
@@ -335,7 +340,7 @@ def test_the_files_that_a_validation_reads_are_not_replaced_by_its_texts() -> No
     Path("link").symlink_to("texts", target_is_directory=True)
     for read in (Path("texts"), Path("link")):
         with pytest.raises(UsageError, match="is read from this folder, which would be replaced"):
-            validate_command("saved", source=read / source.name, reference=read / reference.name, write=Path("texts"))  # fmt: skip
+            validate_command("saved", source=read / source.name, reference=read / reference.name, write=Path("texts"))
     assert {path: path.read_bytes() for path in Path("texts").iterdir()} == given
 
 

@@ -33,9 +33,7 @@ def checkpoint(run: Path) -> Path:
     return folder
 
 
-def verified(
-    capsys: pytest.CaptureFixture[str], run: Path, *, public_key: Path | None = None
-) -> dict[str, Any]:
+def verified(capsys: pytest.CaptureFixture[str], run: Path, *, public_key: Path | None = None) -> dict[str, Any]:
     """The facts of `--json`, which are printed also where something is wrong."""
     code = 0
     try:
@@ -96,9 +94,7 @@ def change_the_manifest(folder: Path) -> str:
     return "does not match its own checksum"
 
 
-@pytest.mark.parametrize(
-    "harm", [flip_a_bit, cut, lose, add, lose_the_manifest, change_the_manifest]
-)
+@pytest.mark.parametrize("harm", [flip_a_bit, cut, lose, add, lose_the_manifest, change_the_manifest])
 def test_each_fault_of_a_checkpoint_is_named(
     harm: Callable[[Path], str], run: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,9 +104,7 @@ def test_each_fault_of_a_checkpoint_is_named(
     assert str(checkpoint) in problem
 
 
-def test_all_faults_are_named_at_once(
-    run: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_faults_are_named_at_once(run: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = [harm(checkpoint) for harm in (lose, add, flip_a_bit, cut)]
     with pytest.raises(DataError, match="not as it was written: 4 problems"):
         verify_command(str(run))
@@ -142,16 +136,14 @@ def test_files_of_a_run_without_checksums_must_be_readable_and_foreign_ones_are_
         file.write(b'{"step": 1\n{"step":')
     facts = verified(capsys, run)
     first, second, *of_lines = facts["problems"]
-    assert first.endswith(
-        "calibration.json: not a calibration, or damaged; make it again: tfm calibrate"
-    )
+    assert first.endswith("calibration.json: not a calibration, or damaged; make it again: tfm calibrate")
     assert "config.yaml" in second
     number = len((run / "metrics.jsonl").read_bytes().splitlines())
-    assert [f"metrics.jsonl: line {number - 1} is cut off" in of_lines[0],
-            f"metrics.jsonl: line {number} is cut off" in of_lines[1]] == [True, True]  # fmt: skip
-    assert facts["without_checksums"] == ["learning.jsonl", "seen_words.json"], (
-        "what is broken is not readable, too"
-    )
+    assert [
+        f"metrics.jsonl: line {number - 1} is cut off" in of_lines[0],
+        f"metrics.jsonl: line {number} is cut off" in of_lines[1],
+    ] == [True, True]
+    assert facts["without_checksums"] == ["learning.jsonl", "seen_words.json"], "what is broken is not readable, too"
 
 
 @pytest.mark.long
@@ -240,14 +232,10 @@ def keys(tmp_path: Path) -> tuple[Path, Path, Path]:
     paths = tmp_path / "key.pem", tmp_path / "public.pem", tmp_path / "other.pem"
     key, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     private = serialization.PrivateFormat.TraditionalOpenSSL
-    paths[0].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
-    )
+    paths[0].write_bytes(key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption()))
     for path, owner in zip(paths[1:], (key, other), strict=True):
         path.write_bytes(
-            owner.public_key().public_bytes(
-                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-            )
+            owner.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         )
     return paths
 

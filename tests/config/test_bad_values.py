@@ -31,10 +31,31 @@ DATA: dict[str, dict[str, Any]] = {
 }
 # Values in YAML; each is valid for some settings and invalid for the others.
 VALUES = [
-    "-1", "0", "1.5", "-0.5", ".nan", "nan", ".inf", "1e400", "-1e400", "1e300", str(10**30), str(-(10**30)),
-    "nothing-of-the-kind", "''", '" "', "true", "null", "yes", "[]", "[1]", "[[]]", "{}", "{a: 1}",
+    "-1",
+    "0",
+    "1.5",
+    "-0.5",
+    ".nan",
+    "nan",
+    ".inf",
+    "1e400",
+    "-1e400",
+    "1e300",
+    str(10**30),
+    str(-(10**30)),
+    "nothing-of-the-kind",
+    "''",
+    '" "',
+    "true",
+    "null",
+    "yes",
+    "[]",
+    "[1]",
+    "[[]]",
+    "{}",
+    "{a: 1}",
     '"' + "x" * 5000 + '"',
-]  # fmt: skip
+]
 
 
 class Setting(NamedTuple):
@@ -88,9 +109,7 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
         case "integer":
             return type(value) is int and _is_within(schema, value)
         case "number":
-            return (
-                type(value) in (int, float) and math.isfinite(value) and _is_within(schema, value)
-            )
+            return type(value) in (int, float) and math.isfinite(value) and _is_within(schema, value)
         case "string":
             return (
                 isinstance(value, str)
@@ -182,10 +201,16 @@ def test_all_kinds_of_data_and_the_entries_of_corpora_are_among_the_settings() -
     """The test above checks only the settings that are on its list."""
     names = set(map(str, SETTINGS))
     assert {
-        "phrasebook-seed", "phrasebook-training.betas", "phrasebook-data.num_pairs",
-        "sequences-data.num_symbols", "files-data.corpora.0.source_field", "files-data.cleaning.max_words",
-        "hub-data.corpora.0.max_pairs", "hub-data.validation_share", "phrasebook-runtime.threads",
-    } <= names  # fmt: skip
+        "phrasebook-seed",
+        "phrasebook-training.betas",
+        "phrasebook-data.num_pairs",
+        "sequences-data.num_symbols",
+        "files-data.corpora.0.source_field",
+        "files-data.cleaning.max_words",
+        "hub-data.corpora.0.max_pairs",
+        "hub-data.validation_share",
+        "phrasebook-runtime.threads",
+    } <= names
     assert len(names) > 120
 
 
@@ -231,9 +256,7 @@ def test_what_the_schema_allows_at_its_bounds_is_not_refused_as_such() -> None:
         ]
         refused = f"a.yaml:{line}: {'.'.join(map(str, setting.path))}: Input should be"
         wrong += [
-            f"{setting} = {value}: {message}"
-            for value, message in refusals(setting, bounds)
-            if refused in message
+            f"{setting} = {value}: {message}" for value, message in refusals(setting, bounds) if refused in message
         ]
     assert wrong == []
 
@@ -248,9 +271,7 @@ def refusal(settings: Any) -> str:
 
 
 @pytest.mark.parametrize("word", ["no", "on", "off", "yes", "0777", "12:30", "1_000", "0x10", "1e"])
-@pytest.mark.parametrize(
-    "setting", ["training.max_steps", "training.learning_rate", "runtime.compile"]
-)
+@pytest.mark.parametrize("setting", ["training.max_steps", "training.learning_rate", "runtime.compile"])
 def test_words_that_other_readers_take_for_numbers_or_truth_are_refused_where_those_belong(
     setting: str, word: str
 ) -> None:
@@ -287,7 +308,9 @@ def test_where_a_number_or_a_word_is_expected_both_are_told() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "program"), [("testing", "JoeyNMT"), ("src_vocab", "OpenNMT"), ("train-sets", "Marian")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "program"), [("testing", "JoeyNMT"), ("src_vocab", "OpenNMT"), ("train-sets", "Marian")]
+)
 def test_a_config_of_another_program_is_recognised(name: str, program: str) -> None:
     settings = {"name": "a", "data": {"train": "a", "src": {"lang": "en"}}, name: {"beam_size": 5}}
     with pytest.raises(ConfigError) as refusal:

@@ -60,9 +60,7 @@ def test_both_directions_of_one_language_are_refused() -> None:
 
 
 def test_a_held_out_corpus_must_have_trained_languages() -> None:
-    with pytest.raises(
-        ConfigError, match=r"corpora\.1 is for test and translates en-fr.*training corpora.*en-it"
-    ):
+    with pytest.raises(ConfigError, match=r"corpora\.1 is for test and translates en-fr.*training corpora.*en-it"):
         config({}, {"split": "test", "target_language": "fr"})
     zero_shot = config(
         {},

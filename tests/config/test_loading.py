@@ -65,9 +65,7 @@ def test_a_shipped_config_is_found_without_its_ending() -> None:
 
 def test_a_config_may_be_named_after_its_corpus(tmp_path: Path) -> None:
     file = tmp_path / "phrases.csv.yaml"
-    file.write_text(
-        "name: a\ndata: {source: phrasebook}\ntraining: {max_steps: 1, batch_sentences: 1}\n"
-    )
+    file.write_text("name: a\ndata: {source: phrasebook}\ntraining: {max_steps: 1, batch_sentences: 1}\n")
     assert load_config(file).name == "a"
 
 
@@ -127,33 +125,51 @@ def test_a_value_that_makes_no_sense_is_refused_with_a_reason(line: str, reason:
         ("max_steps: 3, batch_sentences: 4, noam_factor: 2", "no effect"),
         ("max_epochs: 3, batch_sentences: 4, schedule: cosine", "needs max_steps"),
         ("max_steps: 3, batch_sentences: 4, weight_decay: 0.1", "no effect"),
-        ("max_steps: 3, batch_sentences: 4, optimizer: adafactor, betas: [0.9, 0.99]", "betas has no effect with optimizer adafactor"),
+        (
+            "max_steps: 3, batch_sentences: 4, optimizer: adafactor, betas: [0.9, 0.99]",
+            "betas has no effect with optimizer adafactor",
+        ),
         ("max_steps: 3, batch_sentences: 4, optimizer: adafactor, epsilon: 1e-8", "epsilon has no effect"),
         ("max_epochs: 3, batch_sentences: 4, schedule: linear", "schedule linear needs max_steps, where it reaches 0"),
         ("max_steps: 3, batch_sentences: 4, min_learning_rate: 0.0", "remove it, or set schedule: cosine or linear or"),
-        ("max_steps: 30, batch_sentences: 4, schedule: cosine, min_learning_rate: 7e-4", "must be below learning_rate (0.0007)"),
+        (
+            "max_steps: 30, batch_sentences: 4, schedule: cosine, min_learning_rate: 7e-4",
+            "must be below learning_rate (0.0007)",
+        ),
         ("max_steps: 30, batch_sentences: 4, decay_steps: 3", "decay_steps has no effect with schedule inverse_sqrt"),
         ("max_steps: 30, batch_sentences: 4, plateau_factor: 0.3", "set schedule: plateau"),
         ("max_steps: 30, batch_sentences: 4, schedule: constant, plateau_patience: 3", "no effect"),
         ("max_steps: 30, batch_sentences: 4, schedule: warmup_stable_decay", "needs decay_steps"),
-        ("max_steps: 30, batch_sentences: 4, schedule: warmup_stable_decay, decay_steps: 9, warmup_steps: 22", "are more than max_steps (30)"),
+        (
+            "max_steps: 30, batch_sentences: 4, schedule: warmup_stable_decay, decay_steps: 9, warmup_steps: 22",
+            "are more than max_steps (30)",
+        ),
         ("max_epochs: 3, batch_sentences: 4, schedule: warmup_stable_decay, decay_steps: 9", "needs max_steps"),
-        ("max_steps: 30, batch_sentences: 4, schedule: plateau, patience: 3", "after 3 validations (plateau_patience); raise patience"),
+        (
+            "max_steps: 30, batch_sentences: 4, schedule: plateau, patience: 3",
+            "after 3 validations (plateau_patience); raise patience",
+        ),
         ("max_steps: 30, batch_sentences: 4, ema_decay: 1.0", "less than 1"),
         ("max_steps: 3, batch_sentences: 4, best_metric: ter", "not among validation.scores"),
     ],
-)  # fmt: skip
-def test_training_settings_that_contradict_each_other_are_refused(
-    settings: str, reason: str
-) -> None:
+)
+def test_training_settings_that_contradict_each_other_are_refused(settings: str, reason: str) -> None:
     assert reason in refusal(f"name: a\ndata: {{source: phrasebook}}\ntraining: {{{settings}}}\n")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("value", ["-1", "0", ".nan", ".inf", "1e300", "'text'", "[1]", "{a: 1}"])
 @pytest.mark.parametrize(
-    "field", ["training.max_steps", "training.batch_tokens", "model.d_model", "model.num_heads", "model.encoder_layers", "training.clip_norm"]
-)  # fmt: skip
+    "field",
+    [
+        "training.max_steps",
+        "training.batch_tokens",
+        "model.d_model",
+        "model.num_heads",
+        "model.encoder_layers",
+        "training.clip_norm",
+    ],
+)
 def test_absurd_numbers_are_refused_for_sizes(field: str, value: str) -> None:
     with pytest.raises(ConfigError):
         load_config("en-it.yaml", [f"{field}={value}"])
@@ -181,9 +197,7 @@ def test_only_true_false_and_null_are_special_words(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("- 1\n", "a list"), ("a", "text")])
-def test_a_stored_config_that_is_no_mapping_is_refused_with_its_place(
-    text: str, found: str
-) -> None:
+def test_a_stored_config_that_is_no_mapping_is_refused_with_its_place(text: str, found: str) -> None:
     with pytest.raises(ConfigError, match=rf"step-3/config\.yaml: a config is .*, found {found}"):
         stored_config(text, "step-3/config.yaml")
 
@@ -278,9 +292,7 @@ def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
         (["validation.sequence_lengths=[]"], "at least one item is expected"),
     ],
 )
-def test_the_override_that_is_at_fault_is_named_and_no_other(
-    overrides: list[str], blamed: str
-) -> None:
+def test_the_override_that_is_at_fault_is_named_and_no_other(overrides: list[str], blamed: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load_config("copy.yaml", overrides)
     assert blamed in refused.value.message
@@ -304,17 +316,33 @@ training: {max_steps: 5, batch_sentences: 2}
 @pytest.mark.parametrize(
     ("line", "overrides", "told"),
     [
-        ("      wieght: 2", [], "a.yaml:10: data.corpora.0.wieght is not a setting; did you mean data.corpora.0.weight?"),
+        (
+            "      wieght: 2",
+            [],
+            "a.yaml:10: data.corpora.0.wieght is not a setting; did you mean data.corpora.0.weight?",
+        ),
         ("      source_feild: 0", [], "did you mean data.corpora.0.source_field?"),
         ("      tag: BT", [], "a.yaml:10: data.corpora.0.tag: a tag in angle brackets is expected, such as <BT>"),
         ("      weight: -1", [], "a.yaml:10: data.corpora.0.weight: "),
-        ("", ["data.corpora=[{path: pairs.tsv, weight: -1}]"], "--set data.corpora=[{path: pairs.tsv, weight: -1}]: data.corpora.0.weight: "),
-        ("", ["data.corpora=[{path: pairs.tsv, wieght: 1}]"], "--set data.corpora=[{path: pairs.tsv, wieght: 1}]: data.corpora.0.wieght is not a setting"),
-        ("", ["data.source_language=english language"], "the code of a language is expected, such as en or pt-BR, found 'english language'"),
+        (
+            "",
+            ["data.corpora=[{path: pairs.tsv, weight: -1}]"],
+            "--set data.corpora=[{path: pairs.tsv, weight: -1}]: data.corpora.0.weight: ",
+        ),
+        (
+            "",
+            ["data.corpora=[{path: pairs.tsv, wieght: 1}]"],
+            "--set data.corpora=[{path: pairs.tsv, wieght: 1}]: data.corpora.0.wieght is not a setting",
+        ),
+        (
+            "",
+            ["data.source_language=english language"],
+            "the code of a language is expected, such as en or pt-BR, found 'english language'",
+        ),
         ("", ["name=a/b"], "--set name=a/b: name: at most 100 letters, digits, '.', '_' and '-' are expected"),
         ("", ["training.betas=[0.9]"], "training.betas: number 2 of the list is missing, found [0.9]"),
     ],
-)  # fmt: skip
+)
 def test_a_fault_in_a_list_is_named_with_its_place_and_what_is_expected(
     tmp_path: Path, line: str, overrides: list[str], told: str
 ) -> None:
@@ -329,10 +357,7 @@ def test_a_fault_in_a_list_is_named_with_its_place_and_what_is_expected(
 def test_a_score_that_nobody_computes_is_refused_with_both_ways_out() -> None:
     with pytest.raises(ConfigError) as refused:
         load_config("copy.yaml", ["validation.scores=[ter]", "training.best_metric=bleu"])
-    assert (
-        refused.value.hint
-        == "add bleu to validation.scores, or set training.best_metric to ter or loss"
-    )
+    assert refused.value.hint == "add bleu to validation.scores, or set training.best_metric to ter or loss"
 
 
 @pytest.mark.parametrize("split", ["null", "train"])
@@ -382,12 +407,8 @@ def test_the_parser_in_c_reads_what_that_in_python_reads(name: str) -> None:
         assert values_and_lines(found) == values_and_lines(loading._Loader(text).get_single_data())
 
 
-@pytest.mark.parametrize(
-    "text", ["a: [1, 2\nb: 3\n", "a: 'b\n", "a: b: c\n", "- 1\nb: 2\n", "a: \tb\t:c\n"]
-)
-def test_an_error_has_the_words_of_the_parser_in_python(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("text", ["a: [1, 2\nb: 3\n", "a: 'b\n", "a: b: c\n", "- 1\nb: 2\n", "a: \tb\t:c\n"])
+def test_an_error_has_the_words_of_the_parser_in_python(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as fast:
         stored_config(text, "a.yaml")
     monkeypatch.setattr(loading.yaml, "__with_libyaml__", False)

@@ -21,9 +21,7 @@ def refused(config: str | Path, *overrides: str) -> ConfigError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "override", ["data.cleaning.max_words=100", "data.cleaning={max_words: 100}"]
-)
+@pytest.mark.parametrize("override", ["data.cleaning.max_words=100", "data.cleaning={max_words: 100}"])
 def test_a_part_of_the_cleaning_rules_leaves_the_others_at_the_defaults_of_the_task(
     override: str,
 ) -> None:
@@ -35,9 +33,7 @@ def test_a_part_of_the_cleaning_rules_leaves_the_others_at_the_defaults_of_the_t
 def test_a_rule_of_a_task_can_be_switched_on_and_a_wrong_one_is_named() -> None:
     rules = load_config("copy.yaml", ["data.cleaning.drop_duplicates=true"]).data.cleaning
     assert rules == TASK_RULES.model_copy(update={"drop_duplicates": True})
-    assert "data.cleaning.max_wrds is not a setting" in str(
-        refused("copy.yaml", "data.cleaning.max_wrds=3")
-    )
+    assert "data.cleaning.max_wrds is not a setting" in str(refused("copy.yaml", "data.cleaning.max_wrds=3"))
     assert load_config("en-it.yaml").data.cleaning == CleaningConfig()
 
 
@@ -87,9 +83,7 @@ def test_an_item_of_a_list_is_named_with_a_dot_or_in_brackets(name: str) -> None
         (f"training.max_steps.{'a.' * 5000}a=1", "nested deeper than"),
     ],
 )
-def test_a_name_that_leads_nowhere_and_a_missing_value_are_refused(
-    override: str, problem: str
-) -> None:
+def test_a_name_that_leads_nowhere_and_a_missing_value_are_refused(override: str, problem: str) -> None:
     assert problem in refused("multi30k-en-de.yaml", override).message
 
 
@@ -110,7 +104,7 @@ KEYS = st.lists(st.tuples(NAMES, SEPARATORS), min_size=1, max_size=4).map(
 )
 VALUES = st.text(max_size=30) | st.sampled_from(
     ["", "null", "[]", "{}", "[[[[", "{a: {b: c}}", "1e999", "9" * 5000, "- - -", "\ud800", "\0", "[1, x]", "%A", "? a"]
-)  # fmt: skip
+)
 
 
 @pytest.mark.long

@@ -43,18 +43,15 @@ def test_a_streamed_corpus_needs_splits_and_a_number_of_steps() -> None:
         ),
         (settings([TRAIN, TRAIN], {"max_steps": 9}, temperature=5.0), "leave data.temperature out"),
         (
-            settings([TRAIN], {"max_steps": 9, "bpe_dropout": 0.1})
-            | {"tokenizer": {"kind": "bpe"}},
+            settings([TRAIN], {"max_steps": 9, "bpe_dropout": 0.1}) | {"tokenizer": {"kind": "bpe"}},
             "leave out training.bpe_dropout",
         ),
         (
-            settings([TRAIN], {"max_steps": 9, "unigram_alpha": 0.1})
-            | {"tokenizer": {"kind": "unigram"}},
+            settings([TRAIN], {"max_steps": 9, "unigram_alpha": 0.1}) | {"tokenizer": {"kind": "unigram"}},
             "leave out training.unigram_alpha",
         ),
         (
-            settings([TRAIN], {"max_steps": 9, "noise": {"typos": 0.1}})
-            | {"tokenizer": {"kind": "bpe"}},
+            settings([TRAIN], {"max_steps": 9, "noise": {"typos": 0.1}}) | {"tokenizer": {"kind": "bpe"}},
             "leave out training.noise",
         ),
         (

@@ -86,9 +86,7 @@ def words_of_tokens(data: PreparedData, ids: list[int]) -> list[str | None]:
 
 
 @pytest.mark.parametrize("both_directions", [False, True])
-def test_links_stay_with_their_pair_and_join_the_subwords_of_its_words(
-    folder: Path, both_directions: bool
-) -> None:
+def test_links_stay_with_their_pair_and_join_the_subwords_of_its_words(folder: Path, both_directions: bool) -> None:
     config = config_of(folder, both_directions=both_directions)
     data = prepare_data(config, folder / "data")
     train = data.train
@@ -126,8 +124,7 @@ def test_the_matrix_of_a_batch_has_the_links_of_its_rows(folder: Path) -> None:
         of_row = [
             number
             for number in range(len(data.train))
-            if data.train[number].source_ids.tolist()
-            == batch.source_ids[row][batch.source_mask[row]].tolist()
+            if data.train[number].source_ids.tolist() == batch.source_ids[row][batch.source_mask[row]].tolist()
         ]
         [links] = data.train.links(np.array(of_row[:1])) or []
         found = [[int(t), int(s)] for t, s in alignment.nonzero()]

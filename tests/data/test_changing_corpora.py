@@ -43,9 +43,7 @@ CHANGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def between_splits(
-    monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], *, keeps: bool = False
-) -> None:
+def between_splits(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], *, keeps: bool = False) -> None:
     """Do something after the held-out pairs were read, and before the training pairs are.
 
     Args:
@@ -69,15 +67,13 @@ def test_a_corpus_that_changes_between_two_splits_is_noticed(
 ) -> None:
     config = config_of(tmp_path)
     between_splits(monkeypatch, lambda: CHANGES[how](tmp_path / "a.tsv"), keeps=keeps)
-    with pytest.raises(TryAgainError, match=r"a\.tsv: .* was read|corpus changed .*a\.tsv") as caught:  # fmt: skip
+    with pytest.raises(TryAgainError, match=r"a\.tsv: .* was read|corpus changed .*a\.tsv") as caught:
         prepare_data(config, tmp_path / "run" / "data")
     assert "run the command again" in str(caught.value.hint)
     assert list((tmp_path / "run").iterdir()) == []
 
 
-def test_a_file_that_is_added_to_a_folder_meanwhile_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_added_to_a_folder_meanwhile_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = config_of(tmp_path, corpora=[{"path": "*.tsv"}])
     between_splits(monkeypatch, lambda: replaced(tmp_path / "b.tsv", B))
     with pytest.raises(TryAgainError, match=r"b\.tsv: changed while the corpus was read"):
@@ -94,16 +90,12 @@ def test_a_corpus_whose_content_stays_may_be_written_meanwhile(
     assert len(prepare_data(config, tmp_path / "run" / "data").train)
 
 
-def test_an_unchanged_corpus_is_hashed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unchanged_corpus_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformer_cli.data.sources import local_files
 
     hashed: list[Path] = []
     original = local_files.file_digest
-    monkeypatch.setattr(
-        local_files, "file_digest", lambda path: (hashed.append(path), original(path))[1]
-    )
+    monkeypatch.setattr(local_files, "file_digest", lambda path: (hashed.append(path), original(path))[1])
     prepare_data(config_of(tmp_path), tmp_path / "run" / "data")
     assert hashed == [tmp_path / "a.tsv"]
 
@@ -125,7 +117,7 @@ def test_a_corpus_without_files_is_prepared_without_a_watch_over_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preparation, "WatchedFiles", None)  # a call would fail
-    symbols = {"source": "sequences", "num_pairs": 40, "num_symbols": 4, "min_length": 2, "max_length": 4}  # fmt: skip
+    symbols = {"source": "sequences", "num_pairs": 40, "num_symbols": 4, "min_length": 2, "max_length": 4}
     training = {"max_steps": 1, "batch_sentences": 2}
     config = Config.model_validate({"name": "a", "data": symbols, "training": training})
     assert len(prepare_data(config, tmp_path / "data").train) == 40

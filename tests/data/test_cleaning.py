@@ -95,9 +95,7 @@ def test_words_are_counted_exactly_however_short(limit: int, num_words: int, spa
 
 def test_rules_are_reported_in_the_order_in_which_they_apply() -> None:
     _, report = _clean([GOOD], CleaningConfig(min_words=1), held_out=frozenset([b"x"]))
-    assert list(report.altered) == [
-        *("remove_control_characters", "normalize_invisible", "normalize_unicode")
-    ]
+    assert list(report.altered) == [*("remove_control_characters", "normalize_invisible", "normalize_unicode")]
     assert list(report.dropped) == [
         *("drop_empty", "drop_equal", "min_words", "max_words", "max_characters"),
         *("max_length_ratio", "leakage", "drop_duplicates"),
@@ -143,9 +141,7 @@ def test_duplicates_that_differ_in_unicode_form_or_corpus_only_are_duplicates() 
 
 def test_held_out_pairs_are_removed_from_train_and_each_occurrence_is_counted() -> None:
     other = SentencePair("The sky.", "Il cielo.")
-    kept, report = _clean(
-        [GOOD, other, GOOD], CleaningConfig(), held_out=frozenset([pair_digest(GOOD)])
-    )
+    kept, report = _clean([GOOD, other, GOOD], CleaningConfig(), held_out=frozenset([pair_digest(GOOD)]))
     assert kept == [other]
     assert report.dropped["leakage"].count == 2
     assert report.dropped["drop_duplicates"].count == 0
@@ -173,9 +169,7 @@ def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "text", ["x" * 1_000_000, "a " * 500_000, "e\u0301\u0316" * 300_000, " " * 1_000_000]
-)
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "a " * 500_000, "e\u0301\u0316" * 300_000, " " * 1_000_000])
 def test_a_line_of_a_megabyte_is_dropped_without_delay(text: str) -> None:
     started_at = time.process_time()
     _, report = _clean([SentencePair(text, text + "b")], CleaningConfig())
@@ -232,16 +226,12 @@ def test_pairs_that_reading_skipped_count_as_lost() -> None:
     for _ in range(2):
         reading.skip("not UTF-8", "a.txt:1: byte 1")
     _, report = _clean([GOOD], CleaningConfig())
-    with pytest.raises(
-        DataError, match=r"(?s)lost 2 of its 3 pairs.*skipped: not UTF-8 .* 2 .*a\.txt:1"
-    ):
+    with pytest.raises(DataError, match=r"(?s)lost 2 of its 3 pairs.*skipped: not UTF-8 .* 2 .*a\.txt:1"):
         check_dropped_share(report, CleaningConfig(), reading)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    "TFM_DATA" not in os.environ, reason="needs the corpora that TFM_DATA points to"
-)
+@pytest.mark.skipif("TFM_DATA" not in os.environ, reason="needs the corpora that TFM_DATA points to")
 def test_multi30k_is_read_and_cleaned_in_two_seconds_with_its_known_faults() -> None:
     data = FilesData.model_validate(
         {
@@ -249,9 +239,7 @@ def test_multi30k_is_read_and_cleaned_in_two_seconds_with_its_known_faults() -> 
             "source_language": "en",
             "target_language": "de",
             "root": str(Path(os.environ["TFM_DATA"]) / "multi30k"),
-            "corpora": [
-                {"source_path": "train.en.gz", "target_path": "train.de.gz", "split": "train"}
-            ],
+            "corpora": [{"source_path": "train.en.gz", "target_path": "train.de.gz", "split": "train"}],
         }
     )
     report = CleaningReport()

@@ -44,9 +44,7 @@ def sources(data: PreparedData) -> list[list[int]]:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["wordlevel", "bpe", "unigram"])
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_tag_is_one_token_before_the_ids_of_the_text(
-    folder: Path, kind: str, shared: bool
-) -> None:
+def test_the_tag_is_one_token_before_the_ids_of_the_text(folder: Path, kind: str, shared: bool) -> None:
     tokenizer: dict[str, Any] = {"kind": kind, "shared": shared}
     if kind != "wordlevel":
         tokenizer["vocab_size"] = 280

@@ -31,9 +31,7 @@ def test_it_answers_as_a_python_set_does(digests: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("max_bytes", [0, 64 << 20])
-def test_it_grows_in_memory_and_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int
-) -> None:
+def test_it_grows_in_memory_and_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int) -> None:
     monkeypatch.setattr("transformer_cli.data.selection.MAX_BYTES_IN_MEMORY", max_bytes)
     found = DigestSet(tmp_path)
     assert all(found.add(digest(number)) for number in range(10_000))

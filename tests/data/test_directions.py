@@ -116,9 +116,7 @@ def test_several_sources_of_one_target_language_need_no_tag(tmp_path: Path) -> N
     prepared = prepare_data(config(tmp_path, *corpora), tmp_path / "data")
     assert len(prepared.source_tokenizer.tag_ids) == 0
     # The same texts in two directions are no duplicates.
-    assert prepared.report.num_pairs["train"] == 2 * len(
-        sides(config(tmp_path, corpora[0]), "train")
-    )
+    assert prepared.report.num_pairs["train"] == 2 * len(sides(config(tmp_path, corpora[0]), "train"))
 
 
 def test_one_direction_has_the_fingerprint_of_earlier_versions(tmp_path: Path) -> None:

@@ -31,23 +31,15 @@ def as_lists(pair: TokenPair) -> tuple[list[int], list[int]]:
 @pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(CHUNKS)
-def test_what_is_written_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, chunks: list[list[TokenPair]]
-) -> None:
+def test_what_is_written_comes_back(tmp_path_factory: pytest.TempPathFactory, chunks: list[list[TokenPair]]) -> None:
     path = tmp_path_factory.mktemp("ids") / "train.arrow"
-    write_encoded(
-        path, (encoded_pairs(chunk, [0] * len(chunk)) for chunk in chunks), vocab_size=70_001
-    )
+    write_encoded(path, (encoded_pairs(chunk, [0] * len(chunk)) for chunk in chunks), vocab_size=70_001)
     corpus = EncodedCorpus.open(path)
     expected = [pair for chunk in chunks for pair in chunk]
-    assert [as_lists(corpus[index]) for index in range(len(corpus))] == [
-        as_lists(pair) for pair in expected
-    ]
+    assert [as_lists(corpus[index]) for index in range(len(corpus))] == [as_lists(pair) for pair in expected]
     # The list in memory is the oracle of lengths, in any order and with repetitions.
     indices = np.random.default_rng(1).integers(0, max(1, len(expected)), 2 * len(expected))
-    for ours, theirs in zip(
-        corpus.lengths(indices), PairList(expected).lengths(indices), strict=True
-    ):
+    for ours, theirs in zip(corpus.lengths(indices), PairList(expected).lengths(indices), strict=True):
         assert ours.tolist() == theirs.tolist()
 
 
@@ -129,9 +121,7 @@ def test_pairs_with_too_many_ids_are_left_out() -> None:
     tokenizer = train_tokenizer(["a b c"], TokenizerConfig())
     pairs = [SentencePair("a b", "a"), SentencePair("a b c", "a"), SentencePair("a", "c" * 20_000)]
     pairs += [SentencePair("b", "b c")]
-    encoded, is_kept = encode_short_pairs(
-        rows_of(pairs), (tokenizer, tokenizer), SequenceFormat(), 3
-    )
+    encoded, is_kept = encode_short_pairs(rows_of(pairs), (tokenizer, tokenizer), SequenceFormat(), 3)
     assert is_kept.tolist() == [True, False, False, True]
     expected = encode_pairs(rows_of([pairs[0], pairs[3]]), tokenizer, tokenizer, SequenceFormat())
     assert encoded.target.ids.tolist() == expected.target.ids.tolist()

@@ -82,7 +82,7 @@ def prepared_by(folder: Path, workers: int, **data: Any) -> PreparedData:
 @pytest.mark.process
 @pytest.mark.long
 @pytest.mark.parametrize("data", [{}, {"target_tag": True, "target_language": "it"}])
-def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, data: dict[str, Any]) -> None:  # fmt: skip
+def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, data: dict[str, Any]) -> None:
     by = {workers: prepared_by(tmp_path, workers, **data) for workers in (1, 2, 3)}
     for workers in (2, 3):
         one, several = (

@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "tokenizer": {"kind": "bpe", "vocab_size": 300},
     "model": {"preset": "tiny", "max_length": 32},
     "training": {"max_steps": 1, "batch_tokens": 500},
-}  # fmt: skip
+}
 
 
 def read_data_set(folder: Path) -> Any:
@@ -89,7 +89,7 @@ def test_what_was_exported_is_a_corpus_again(config: Config, tmp_path: Path) -> 
                 for split in ("train", "validation")
             ],
         }
-    }  # fmt: skip
+    }
     prepared = prepare_data(Config.model_validate(again), tmp_path / "again", has_begun=False)
     saved = read_data_set(tmp_path / "out")
     texts = [(one["source"], one["target"]) for one in saved["validation"]]
@@ -98,9 +98,7 @@ def test_what_was_exported_is_a_corpus_again(config: Config, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_each_dropped_pair_has_its_reason_and_no_pair_is_lost(
-    config: Config, tmp_path: Path
-) -> None:
+def test_each_dropped_pair_has_its_reason_and_no_pair_is_lost(config: Config, tmp_path: Path) -> None:
     prepared = prepare_data(config, tmp_path / "data", has_begun=False)
     export_prepared(prepared, tmp_path / "out")
     opened = read_data_set(tmp_path / "out")
@@ -121,9 +119,7 @@ def test_each_dropped_pair_has_its_reason_and_no_pair_is_lost(
 
 
 @pytest.mark.long
-def test_both_tokenizers_open_in_the_libraries_tokenizers_and_transformers(
-    config: Config, tmp_path: Path
-) -> None:
+def test_both_tokenizers_open_in_the_libraries_tokenizers_and_transformers(config: Config, tmp_path: Path) -> None:
     prepared = prepare_data(config, tmp_path / "data", has_begun=False)
     export_prepared(prepared, tmp_path / "out")
     for side, own in (("source", prepared.source_tokenizer), ("target", prepared.target_tokenizer)):
@@ -137,9 +133,7 @@ def test_both_tokenizers_open_in_the_libraries_tokenizers_and_transformers(
         assert (auto.pad_token_id, auto.eos_token_id) == (own.pad_id, own.eos_id)
 
 
-@pytest.mark.parametrize(
-    "kind", [{"algorithm": "bpe"}, {"byte_fallback": True}, {"user_symbols": ["<x>"]}]
-)
+@pytest.mark.parametrize("kind", [{"algorithm": "bpe"}, {"byte_fallback": True}, {"user_symbols": ["<x>"]}])
 def test_a_sentencepiece_model_without_a_tokenizer_json_is_saved_as_its_own_file(
     tmp_path: Path, kind: dict[str, Any]
 ) -> None:
@@ -160,9 +154,13 @@ def test_a_folder_that_exists_and_a_stream_are_refused_before_the_work(tfm_here:
     (tfm_here.folder / "a.tsv").write_text("a\tb\n")
     streamed = {
         "name": "s",
-        "data": {"source": "files", "streaming": True, "corpora": [{"path": "a.tsv", "split": "train"}, {"path": "a.tsv", "split": "validation"}]},
+        "data": {
+            "source": "files",
+            "streaming": True,
+            "corpora": [{"path": "a.tsv", "split": "train"}, {"path": "a.tsv", "split": "validation"}],
+        },
         "training": {"max_steps": 1, "batch_tokens": 100},
-    }  # fmt: skip
+    }
     (tfm_here.folder / "s.yaml").write_text(json.dumps(streamed))
     refused = tfm_here("data", "--config", "s.yaml", "--output", "new")
     assert refused.exit_code == ConfigError.exit_code

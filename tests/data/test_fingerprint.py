@@ -22,9 +22,7 @@ ANY_DATA = PreparedData(*[cast(Any, None)] * 7)
 
 
 def config_of(folder: Path, **sections: Any) -> Config:
-    data = {"source": "files", "root": str(folder), "corpora": [{"path": "a.tsv"}]} | sections.pop(
-        "data", {}
-    )
+    data = {"source": "files", "root": str(folder), "corpora": [{"path": "a.tsv"}]} | sections.pop("data", {})
     training = {"max_steps": 1, "batch_sentences": 2}
     return Config.model_validate({"name": "a", "data": data, "training": training} | sections)
 
@@ -58,17 +56,13 @@ CHANGED: dict[str, tuple[dict[str, Any], str | None]] = {
 
 
 @pytest.mark.parametrize("case", CHANGED)
-def test_what_decides_the_ids_is_in_the_fingerprint_and_nothing_else(
-    case: str, corpus: Path
-) -> None:
+def test_what_decides_the_ids_is_in_the_fingerprint_and_nothing_else(case: str, corpus: Path) -> None:
     sections, name = CHANGED[case]
     changed = changes(fingerprint(config_of(corpus)), fingerprint(config_of(corpus, **sections)))
     assert [line.split(":")[0] for line in changed] == ([name] if name else [])
 
 
-def test_a_corpus_may_move_but_not_change(
-    corpus: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_corpus_may_move_but_not_change(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     before = fingerprint(config_of(corpus))
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "a.tsv").write_bytes((corpus / "a.tsv").read_bytes())
@@ -90,9 +84,7 @@ def test_generated_data_depend_on_the_seed() -> None:
     data = {"source": "sequences", "task": "copy"}
     training = {"max_steps": 1, "batch_sentences": 2}
     one, other = (
-        fingerprint(
-            Config.model_validate({"name": "a", "seed": seed, "data": data, "training": training})
-        )
+        fingerprint(Config.model_validate({"name": "a", "seed": seed, "data": data, "training": training}))
         for seed in (1, 2)
     )
     assert changes(one, other)
@@ -137,11 +129,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "no seal": lambda folder: (folder / FILE_NAME).unlink(),
     "a seal cut off": lambda folder: (folder / FILE_NAME).write_text('{"made_from": {'),
     "a seal that is a list": lambda folder: (folder / FILE_NAME).write_text("[]"),
-    "a seal of numbers": lambda folder: (folder / FILE_NAME).write_text(json.dumps({"made_from": {"a": 1}, "files": {}})),
+    "a seal of numbers": lambda folder: (folder / FILE_NAME).write_text(
+        json.dumps({"made_from": {"a": 1}, "files": {}})
+    ),
     "a file lost": lambda folder: (folder / "train.arrow").unlink(),
     "a file cut off": lambda folder: (folder / "train.arrow").write_bytes(b"id"),
     "a bit flipped": lambda folder: (folder / "train.arrow").write_bytes(b"ide"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -74,9 +74,7 @@ def test_kept_pairs_are_those_of_a_second_reading(tmp_path: Path, max_bytes: int
     settings = {"root": str(tmp_path), "corpora": corpora, "both_directions": True}
     shares = {"validation_share": 0.2, "test_share": 0.1}
     languages = {"source_language": "en", "target_language": "it"}
-    data = TypeAdapter(FilesData).validate_python(
-        {"source": "files", **settings, **shares, **languages}
-    )
+    data = TypeAdapter(FilesData).validate_python({"source": "files", **settings, **shares, **languages})
     kept, expected, report = KeptPairs(max_bytes), ReadingReport(), ReadingReport()
     held_out = read_held_out(data, ["validation", "test"], seed=1, kept=kept)
     assert sorted(kept.readings) == {64 << 20: [0, 3], 9000: [3], 0: []}[max_bytes]
@@ -241,9 +239,7 @@ def test_the_error_for_an_empty_split_says_why_its_pairs_were_lost(tmp_path: Pat
     ]
     shares = {"validation_share": 0.0}
     config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora} | shares)
-    with pytest.raises(
-        DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1"
-    ) as refusal:
+    with pytest.raises(DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1") as refusal:
         all_held_out_pairs(config)
     assert str(refusal.value.hint).startswith("data.corpora.1 has no usable pair")
 

@@ -27,9 +27,7 @@ def random_pairs(count: int = 60) -> list[TokenPair]:
     return pairs
 
 
-def corpus_of(
-    path: Path, pairs: list[TokenPair], links: list[list[int]] | None = None
-) -> EncodedCorpus:
+def corpus_of(path: Path, pairs: list[TokenPair], links: list[list[int]] | None = None) -> EncodedCorpus:
     encoded = encoded_pairs(pairs, [0] * len(pairs))
     if links is not None:
         encoded = encoded._replace(links=IdLists.of(links))
@@ -70,9 +68,7 @@ def test_without_links_it_is_ibm_model_1(
     monkeypatch.setattr(lexical_translations, "_PAIRS_AT_ONCE", at_once)
     monkeypatch.setattr(lexical_translations, "_MOST_CELLS_KEPT", kept_cells)
     pairs = random_pairs()
-    found = learn_lexicon(
-        corpus_of(tmp_path / "a", pairs), (NUM_SOURCES, NUM_TARGETS), num_best=4, max_pairs=1000
-    )
+    found = learn_lexicon(corpus_of(tmp_path / "a", pairs), (NUM_SOURCES, NUM_TARGETS), num_best=4, max_pairs=1000)
     counts = ibm_model_1(pairs, lexical_translations._ITERATIONS)
     for source in range(NUM_SOURCES):
         own = found.translations[found.starts[source] : found.starts[source + 1]].tolist()
@@ -93,12 +89,8 @@ def test_given_links_are_counted(tmp_path: Path) -> None:
         TokenPair([4, EOS], [8, EOS]),
     ]
     links = [[0, 1, 1, 0], [0, 0], []]  # target position, source position
-    found = learn_lexicon(
-        corpus_of(tmp_path / "a", pairs, links), (NUM_SOURCES, NUM_TARGETS), num_best=5, max_pairs=9
-    )
-    of_source = [
-        found.translations[found.starts[s] : found.starts[s + 1]].tolist() for s in range(12)
-    ]
+    found = learn_lexicon(corpus_of(tmp_path / "a", pairs, links), (NUM_SOURCES, NUM_TARGETS), num_best=5, max_pairs=9)
+    of_source = [found.translations[found.starts[s] : found.starts[s + 1]].tolist() for s in range(12)]
     assert of_source[4] == [7, 8]  # one link each, so the smaller id is first
     assert of_source[5] == [6]
     assert sum(map(len, of_source)) == 3
@@ -106,9 +98,7 @@ def test_given_links_are_counted(tmp_path: Path) -> None:
 
 def test_of_a_large_corpus_some_pairs_are_read_evenly_spread(tmp_path: Path) -> None:
     pairs = [TokenPair([4, EOS], [4, EOS])] * 50 + [TokenPair([5, EOS], [5, EOS])] * 50
-    found = learn_lexicon(
-        corpus_of(tmp_path / "a", pairs), (NUM_SOURCES, NUM_TARGETS), num_best=2, max_pairs=10
-    )
+    found = learn_lexicon(corpus_of(tmp_path / "a", pairs), (NUM_SOURCES, NUM_TARGETS), num_best=2, max_pairs=10)
     assert found.num_pairs == 10
     assert {4, 5} <= set(found.by_frequency.tolist())
     assert np.array_equal(np.sort(found.starts), found.starts)

@@ -51,9 +51,7 @@ def test_the_shares_are_those_of_the_formula(temperature: float) -> None:
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=6), st.floats(1.01, 1000.0))
-def test_an_epoch_has_as_many_pairs_as_all_corpora_together(
-    sizes: list[int], temperature: float
-) -> None:
+def test_an_epoch_has_as_many_pairs_as_all_corpora_together(sizes: list[int], temperature: float) -> None:
     weights = tempered_weights(sizes, temperature)
     total = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
     assert total == pytest.approx(sum(sizes))

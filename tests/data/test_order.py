@@ -138,9 +138,7 @@ def test_pools_are_of_like_size() -> None:
 
 
 @pytest.mark.parametrize(("pool_size", "error"), [(10_000, 0.0), (100, 0.1)])
-def test_the_batches_of_an_epoch_are_estimated_from_its_first_pool(
-    pool_size: int, error: float
-) -> None:
+def test_the_batches_of_an_epoch_are_estimated_from_its_first_pool(pool_size: int, error: float) -> None:
     plan = order(pool_size=pool_size)
     exact = len(list(plan.batches(0)))
     assert abs(estimated_updates(plan, UpdateSize()) - exact) <= error * exact
@@ -150,9 +148,7 @@ def test_padding_is_little() -> None:
     plan = order()
     assert padding_share(plan) < 0.1
     # Negative control: batches of the same sizes, without regard to length.
-    at_random = EpochOrder(
-        lambda i: (np.ones_like(i), np.ones_like(i)), [1000], [1.0], Budget(sentences=11), 1
-    )
+    at_random = EpochOrder(lambda i: (np.ones_like(i), np.ones_like(i)), [1000], [1.0], Budget(sentences=11), 1)
     assert padding_share(EpochOrderWithOtherLengths(at_random)) > 0.3  # type: ignore[arg-type]
 
 
@@ -187,9 +183,7 @@ def test_batches_are_not_in_order_of_length() -> None:
 
 
 def test_pairs_meet_other_pairs_in_the_next_epoch() -> None:
-    first, second = (
-        {frozenset(batch.tolist()) for batch in order().batches(epoch)} for epoch in (0, 1)
-    )
+    first, second = ({frozenset(batch.tolist()) for batch in order().batches(epoch)} for epoch in (0, 1))
     assert len(first & second) < len(first) / 20
 
 
@@ -258,9 +252,7 @@ def test_a_small_weight_never_empties_a_corpus() -> None:
 
 
 def test_the_config_gives_budget_weights_and_seed() -> None:
-    data = FilesData.model_validate(
-        {"source": "files", "corpora": [{"path": "a.tsv", "weight": 2}, {"path": "b.tsv"}]}
-    )
+    data = FilesData.model_validate({"source": "files", "corpora": [{"path": "a.tsv", "weight": 2}, {"path": "b.tsv"}]})
     training = TrainingConfig(max_steps=1, batch_tokens=99)
     config = Config(name="a", seed=5, data=data, training=training)
     plan = epoch_order(lengths, [3, 4], config)

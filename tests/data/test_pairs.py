@@ -11,12 +11,10 @@ from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 @pytest.mark.process
 def test_the_digest_of_a_pair_is_the_same_in_every_process() -> None:
     program = (
-        "from transformer_cli.data.pairs import *;"
-        "print(pair_digest(SentencePair('The sea.', 'Il mare è blu.')).hex())"
+        "from transformer_cli.data.pairs import *;print(pair_digest(SentencePair('The sea.', 'Il mare è blu.')).hex())"
     )
     runs = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        for _ in range(2)
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(2)
     ]
     expected = pair_digest(SentencePair("The sea.", "Il mare è blu.")).hex()
     assert [run.stdout.strip() for run in runs] == [expected, expected]
@@ -26,9 +24,7 @@ def test_the_digest_of_a_pair_is_the_same_in_every_process() -> None:
 
 @given(st.text(), st.text(), st.integers(0, 3))
 def test_the_digest_does_not_depend_on_the_corpus(source: str, target: str, corpus: int) -> None:
-    assert pair_digest(SentencePair(source, target, corpus)) == pair_digest(
-        SentencePair(source, target)
-    )
+    assert pair_digest(SentencePair(source, target, corpus)) == pair_digest(SentencePair(source, target))
 
 
 @given(st.text(), st.text(), st.text())

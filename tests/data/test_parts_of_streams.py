@@ -84,18 +84,13 @@ def test_the_parts_have_each_pair_once_per_epoch(folder: Path, num_parts: int) -
 
 @pytest.mark.long
 @pytest.mark.parametrize(("num_parts", "num_processes"), [(2, 2), (4, 2), (2, 4), (4, 4)])
-def test_the_updates_are_the_same_for_any_number_of_processes(
-    folder: Path, num_parts: int, num_processes: int
-) -> None:
+def test_the_updates_are_the_same_for_any_number_of_processes(folder: Path, num_parts: int, num_processes: int) -> None:
     config = config_of(folder, stream_parts=num_parts)
     data = prepare_data(config, folder / "data")
     whole = steps_of(config, data, 30)
     is_short = [sum(b.num_target_tokens > 0 for b in update) < 4 for update, _ in whole]
     assert any(is_short) == (num_parts == 2), "the last update of a buffer"
-    shares = [
-        steps_of(config, data, 30, share=Share(rank, num_processes))
-        for rank in range(num_processes)
-    ]
+    shares = [steps_of(config, data, 30, share=Share(rank, num_processes)) for rank in range(num_processes)]
     for step, (update, position) in enumerate(whole):
         for rank, share in enumerate(shares):
             assert len(share[step][0]) == 4 // num_processes, "all make equally many passes"
@@ -106,9 +101,7 @@ def test_the_updates_are_the_same_for_any_number_of_processes(
 
 @pytest.mark.long
 @pytest.mark.parametrize("num_processes", [1, 2, 4])
-def test_a_stream_in_parts_resumes_with_another_number_of_processes(
-    folder: Path, num_processes: int
-) -> None:
+def test_a_stream_in_parts_resumes_with_another_number_of_processes(folder: Path, num_processes: int) -> None:
     config = config_of(folder, stream_parts=2)
     data = prepare_data(config, folder / "data")
     whole = steps_of(config, data, 24)
@@ -123,9 +116,7 @@ def test_a_stream_in_parts_resumes_with_another_number_of_processes(
                 assert_equal(ours, [b for b in theirs if b.number % num_processes == rank])
 
 
-def encoded_by(
-    rank: int, config: Config, data: PreparedData, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+def encoded_by(rank: int, config: Config, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources that a process of two encodes for 20 updates, and some more that its thread prepares."""
     encoded: list[str] = []
     encode = streaming.encode_short_pairs
@@ -143,9 +134,7 @@ def encoded_by(
     return encoded
 
 
-def test_a_process_encodes_the_pairs_of_its_parts_only(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_encodes_the_pairs_of_its_parts_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "a-1.tsv", range(10, 50))
     write(folder / "a-2.tsv", range(50, 90))
     config = config_of(folder, stream_parts=2)
@@ -179,9 +168,7 @@ def test_the_parts_of_a_data_set_of_the_library(
         numbers = range(200 + 12 * number, 212 + 12 * number)
         pairs = {"source": list(map(sentence, numbers)), "target": [f"to {n}" for n in numbers]}
         datasets.Dataset.from_dict(pairs).to_parquet(str(folder / f"train-{number}.parquet"))
-    datasets.Dataset.from_dict({"source": ["x"], "target": ["y"]}).to_parquet(
-        str(folder / "held-out.parquet")
-    )
+    datasets.Dataset.from_dict({"source": ["x"], "target": ["y"]}).to_parquet(str(folder / "held-out.parquet"))
     train = {"split": "train", "dataset": "parquet", "data_files": "train-*.parquet"}
     held_out = {"split": "validation", "dataset": "parquet", "data_files": "held-out.parquet"}
     corpora = [train | ({"max_pairs": max_pairs} if max_pairs else {}), held_out]

@@ -72,10 +72,7 @@ def config_of(corpus: Path, **sections: Any) -> Config:
 def texts(data: PreparedData) -> list[tuple[str, str]]:
     tokenizers = data.source_tokenizer, data.target_tokenizer
     return [
-        tuple(
-            tokenizer.decode(ids.tolist())
-            for tokenizer, ids in zip(tokenizers, data.train[index], strict=True)
-        )  # type: ignore[misc, union-attr]
+        tuple(tokenizer.decode(ids.tolist()) for tokenizer, ids in zip(tokenizers, data.train[index], strict=True))  # type: ignore[misc, union-attr]
         for index in range(len(data.train))
     ]
 
@@ -113,9 +110,7 @@ def test_no_word_of_held_out_text_gets_into_the_vocabulary(corpus: Path, folder:
 def test_the_words_of_the_training_text_are_recorded(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     data = prepare_data(config, folder)
-    words = {
-        match[0].casefold() for pair in CLEAN for match in re.finditer(r"[^\W\d_]+", pair.source)
-    }
+    words = {match[0].casefold() for pair in CLEAN for match in re.finditer(r"[^\W\d_]+", pair.source)}
     words.add(KNOWS_POSSESSED)  # the language of the sources is said to be English
     assert data.seen_words == SeenWords.of(dict.fromkeys(words, 1)) == seen_words_of_corpus(config)
     for name in ("seen_words.json", preparation.FILE_NAME):  # as of an earlier version
@@ -144,16 +139,12 @@ def test_the_folder_holds_these_files_and_nothing_beside_it(corpus: Path, folder
     assert sorted(path.name for path in folder.parent.iterdir()) == ["data"]
 
 
-def test_a_shared_vocabulary_is_one_file_and_knows_both_languages(
-    corpus: Path, folder: Path
-) -> None:
+def test_a_shared_vocabulary_is_one_file_and_knows_both_languages(corpus: Path, folder: Path) -> None:
     config = config_of(corpus, tokenizer={"shared": True})
     for _ in range(2):
         data = prepare_data(config, folder)
         assert data.source_tokenizer is data.target_tokenizer
-        assert (
-            data.source_tokenizer.decode(data.source_tokenizer.encode("gatto cat")) == "gatto cat"
-        )
+        assert data.source_tokenizer.decode(data.source_tokenizer.encode("gatto cat")) == "gatto cat"
     assert "tokenizer.json" in modified(folder)
     assert texts(data) == [(pair.source, pair.target) for pair in CLEAN]
 
@@ -162,9 +153,7 @@ def test_a_shared_vocabulary_is_one_file_and_knows_both_languages(
 def test_sequences_without_an_end_symbol_have_none(folder: Path) -> None:
     task = {"source": "sequences", "task": "drop-first", "num_pairs": 20, "end_symbol": False}
     training = {"max_steps": 1, "batch_sentences": 2}
-    data = prepare_data(
-        Config.model_validate({"name": "a", "data": task, "training": training}), folder
-    )
+    data = prepare_data(Config.model_validate({"name": "a", "data": task, "training": training}), folder)
     pair = next(data.train_text())
     assert data.train[0].source_ids.tolist() == data.source_tokenizer.encode(pair.source)  # type: ignore[union-attr]
     assert len(data.train[0].target_ids) == len(data.train[0].source_ids) - 1
@@ -179,15 +168,12 @@ def test_the_pairs_can_be_trained_on(corpus: Path, folder: Path) -> None:
         while updates.position.epoch == 0:
             for batch in next(updates):
                 seen.update(
-                    tuple(row[mask].tolist())
-                    for row, mask in zip(batch.source_ids, batch.source_mask, strict=True)
+                    tuple(row[mask].tolist()) for row, mask in zip(batch.source_ids, batch.source_mask, strict=True)
                 )
     assert seen == Counter(tuple(train[index].source_ids.tolist()) for index in range(4))  # type: ignore[union-attr]
 
 
-def test_several_corpora_keep_their_pairs_apart_for_their_weights(
-    corpus: Path, folder: Path
-) -> None:
+def test_several_corpora_keep_their_pairs_apart_for_their_weights(corpus: Path, folder: Path) -> None:
     write(corpus / "more.tsv", [("Ciao.", "Hello."), ("Grazie.", "Thanks.")])
     corpora = [
         {"path": "train.tsv", "split": "train"},
@@ -216,9 +202,7 @@ def test_the_report_counts_what_became_of_each_pair(corpus: Path, folder: Path) 
     assert cleaning["altered: normalize_unicode"][0] == 1
 
 
-def test_a_held_out_pair_is_found_in_training_text_that_cleaning_alters(
-    corpus: Path, folder: Path
-) -> None:
+def test_a_held_out_pair_is_found_in_training_text_that_cleaning_alters(corpus: Path, folder: Path) -> None:
     write(corpus / "val.tsv", [("Caff\u00e8\u0007.", "Coffee.")])
     write(corpus / "train.tsv", [*TRAIN, ("Caffe\u0300.", "\ufeffCoffee.")])
     report = prepare_data(config_of(corpus), folder).report
@@ -247,9 +231,7 @@ def test_the_report_survives_a_reload_and_reads_as_text(corpus: Path, folder: Pa
     assert "33.33%" in text
 
 
-def test_pairs_with_more_tokens_than_the_model_takes_are_dropped_and_counted(
-    corpus: Path, folder: Path
-) -> None:
+def test_pairs_with_more_tokens_than_the_model_takes_are_dropped_and_counted(corpus: Path, folder: Path) -> None:
     write(corpus / "train.tsv", [*TRAIN, ("uno due tre quattro cinque", "one")])
     cleaning = {"cleaning": {"max_dropped_share": 1.0}}
     exactly = config_of(corpus, data=cleaning, model={"max_length": 6})  # five words and [EOS]
@@ -264,16 +246,12 @@ def test_pairs_with_more_tokens_than_the_model_takes_are_dropped_and_counted(
 
 
 def test_a_limit_that_drops_most_pairs_is_an_error(corpus: Path, folder: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"4 of 4 training pairs have more than 3 tokens \(model\.max_length\)"
-    ):
+    with pytest.raises(DataError, match=r"4 of 4 training pairs have more than 3 tokens \(model\.max_length\)"):
         prepare_data(config_of(corpus, model={"max_length": 3}), folder)
     assert not folder.exists()
 
 
-def test_a_corpus_without_training_or_validation_pairs_is_an_error(
-    corpus: Path, folder: Path
-) -> None:
+def test_a_corpus_without_training_or_validation_pairs_is_an_error(corpus: Path, folder: Path) -> None:
     write(corpus / "val.tsv", [])
     with pytest.raises(DataError):
         prepare_data(config_of(corpus), folder)
@@ -335,9 +313,7 @@ def test_an_accepted_change_keeps_the_tokenizers(corpus: Path, folder: Path) -> 
     assert modified(folder) == before
 
 
-def test_an_accepted_change_prepares_nothing_for_a_run_that_is_finished(
-    corpus: Path, folder: Path
-) -> None:
+def test_an_accepted_change_prepares_nothing_for_a_run_that_is_finished(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     prepare_data(config, folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -348,9 +324,7 @@ def test_an_accepted_change_prepares_nothing_for_a_run_that_is_finished(
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_other_tokenizer_settings_are_refused_even_if_changes_are_accepted(
-    corpus: Path, folder: Path
-) -> None:
+def test_other_tokenizer_settings_are_refused_even_if_changes_are_accepted(corpus: Path, folder: Path) -> None:
     prepare_data(config_of(corpus), folder)
     with pytest.raises(DataError, match=r"tokenizer\.min_frequency: was 1, now 2"):
         prepare_data(config_of(corpus, tokenizer={"min_frequency": 2}), folder, accept_change=True)
@@ -365,9 +339,7 @@ def test_before_training_has_begun_every_change_is_accepted(corpus: Path, folder
     assert texts(data)[-1] == ("Il topo beve.", "The mouse drinks.")
 
 
-def test_the_tokenizers_of_a_trained_model_are_kept_where_the_folder_was_lost(
-    corpus: Path, folder: Path
-) -> None:
+def test_the_tokenizers_of_a_trained_model_are_kept_where_the_folder_was_lost(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     first = prepare_data(config, folder)
     tokenizers = first.source_tokenizer, first.target_tokenizer
@@ -384,9 +356,7 @@ def test_the_tokenizers_of_a_trained_model_are_kept_where_the_folder_was_lost(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "name", ["train.arrow", "fingerprint.json", "tokenizer.source.json", "validation.jsonl"]
-)
+@pytest.mark.parametrize("name", ["train.arrow", "fingerprint.json", "tokenizer.source.json", "validation.jsonl"])
 def test_damaged_data_are_made_anew(name: str, corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     prepare_data(config, folder)
@@ -410,9 +380,7 @@ preparation.prepare_data(load_config(sys.argv[1]), Path(sys.argv[2]))
 
 @pytest.mark.process
 @pytest.mark.parametrize("step", ["train_tokenizer", "tokenizer_files"])
-def test_a_build_killed_midway_leaves_nothing_that_counts(
-    step: str, corpus: Path, folder: Path
-) -> None:
+def test_a_build_killed_midway_leaves_nothing_that_counts(step: str, corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     (corpus / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
     command = [sys.executable, "-c", KILLED, str(corpus / "config.yaml"), str(folder), step]
@@ -422,9 +390,7 @@ def test_a_build_killed_midway_leaves_nothing_that_counts(
     assert texts(prepare_data(config, folder)) == [(pair.source, pair.target) for pair in CLEAN]
 
 
-def test_a_failed_build_leaves_no_file(
-    corpus: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_build_leaves_no_file(corpus: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -434,9 +400,7 @@ def test_a_failed_build_leaves_no_file(
     assert list(folder.parent.iterdir()) == []
 
 
-def test_changes_that_were_accepted_are_logged(
-    corpus: Path, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_changes_that_were_accepted_are_logged(corpus: Path, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     prepare_data(config_of(corpus), folder)
     add_pairs(corpus)
     with caplog.at_level(logging.INFO):

@@ -103,9 +103,7 @@ def test_of_two_runs_of_one_name_at_once_one_makes_the_data_and_the_other_is_ref
 ) -> None:
     write_tiny(tfm.folder)
     pause = tfm.folder / "pause"
-    first = tfm.start(
-        "train", "--config", "tiny.yaml", faults=[("at", "encoding", 1, "pause", str(pause))]
-    )
+    first = tfm.start("train", "--config", "tiny.yaml", faults=[("at", "encoding", 1, "pause", str(pause))])
     first.wait_until(pause.exists)
     second = tfm("train", "--config", "tiny.yaml")
     assert second.exit_code == 75, second.talk

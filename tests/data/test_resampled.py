@@ -26,16 +26,9 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module", params=SETTINGS)
-def prepared(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> PreparedData:
+def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     folder = tmp_path_factory.mktemp("data")
-    lines = [
-        f"the {a} {b} sees a {c}\tla {a} vede un {c} {b}\n"
-        for a in WORDS
-        for b in WORDS
-        for c in WORDS
-    ]
+    lines = [f"the {a} {b} sees a {c}\tla {a} vede un {c} {b}\n" for a in WORDS for b in WORDS for c in WORDS]
     (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
     (folder / "a.yaml").write_text(CONFIG, encoding="utf-8")
     config = load_config(folder / "a.yaml", [f"data.root={folder}", *SETTINGS[request.param]])
@@ -66,9 +59,7 @@ def opened(
     return pairs, order
 
 
-def epoch_of(
-    pairs: ResampledPairs, order: EpochOrder, epoch: int
-) -> dict[int, tuple[list[int], list[int]]]:
+def epoch_of(pairs: ResampledPairs, order: EpochOrder, epoch: int) -> dict[int, tuple[list[int], list[int]]]:
     """Visit -> the ids of both sides."""
     found = {}
     for batch in order.batches(epoch):
@@ -88,9 +79,7 @@ def test_each_pair_keeps_its_text_and_gets_other_subwords_in_each_epoch(
     assert {visit % num_pairs for visit in first} == set(range(num_pairs))
     assert len(first) == -(-3 * num_pairs // 2)
     for visit, sides in first.items():
-        for ids, ordinary, tokenizer in zip(
-            sides, prepared.train[visit % num_pairs], prepared.tokenizers, strict=True
-        ):
+        for ids, ordinary, tokenizer in zip(sides, prepared.train[visit % num_pairs], prepared.tokenizers, strict=True):
             assert tokenizer.decode(ids) == tokenizer.decode(ordinary.tolist())
             assert ids[-1] == tokenizer.eos_id
     common = first.keys() & second.keys()
@@ -124,9 +113,7 @@ def test_sampled_batches_hold_the_budget(prepared: PreparedData) -> None:
 
 @pytest.mark.long
 def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: PreparedData) -> None:
-    longest = max(
-        len(side) for index in range(len(prepared.train)) for side in prepared.train[index]
-    )
+    longest = max(len(side) for index in range(len(prepared.train)) for side in prepared.train[index])
     pairs, order = opened(prepared, max_length=longest)
     unlimited, _ = opened(prepared)
     num_kept = 0
@@ -142,9 +129,7 @@ def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: Prepared
 
 @pytest.mark.long
 @pytest.mark.parametrize("max_kept", [0, 50, 10_000])
-def test_a_stream_resumes_anywhere(
-    prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_resumes_anywhere(prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer_cli.data.updates.MAX_KEPT_PAIRS", max_kept)
     size = UpdateSize(target_tokens=2500)
 
@@ -162,9 +147,7 @@ def test_a_stream_resumes_anywhere(
 
 
 @pytest.mark.long
-def test_the_number_of_updates_is_known_without_sampling_the_corpus(
-    prepared: PreparedData, tmp_path: Path
-) -> None:
+def test_the_number_of_updates_is_known_without_sampling_the_corpus(prepared: PreparedData, tmp_path: Path) -> None:
     pairs, order = opened(prepared)
     with Updates(pairs, order, size=UpdateSize(2)) as stream:
         expected = stream.num_updates
@@ -201,9 +184,7 @@ def test_noise_on_words_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CONFIG, encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         load_config(tmp_path / "a.yaml", ["training.noise.typos=0.1"])
-    assert "training.noise makes words that a vocabulary of whole words does not have" in str(
-        refused.value
-    )
+    assert "training.noise makes words that a vocabulary of whole words does not have" in str(refused.value)
     assert "set tokenizer.kind: bpe, unigram or sentencepiece" in str(refused.value)
 
 

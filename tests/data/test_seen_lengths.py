@@ -22,9 +22,7 @@ lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1
 
 def corpus(folder: Path, pairs: list[tuple[int, int]]) -> EncodedCorpus:
     token_pairs = [TokenPair([1] * source, [1] * target) for source, target in pairs]
-    write_encoded(
-        folder / "train.arrow", [encoded_pairs(token_pairs, [0] * len(pairs))], vocab_size=9
-    )
+    write_encoded(folder / "train.arrow", [encoded_pairs(token_pairs, [0] * len(pairs))], vocab_size=9)
     return EncodedCorpus.open(folder / "train.arrow")
 
 
@@ -41,9 +39,7 @@ def test_99_percent_of_the_pairs_lie_within(
     assert found.smallest_ratio == (None if expected is None else pytest.approx(expected, abs=1e-4))
 
 
-def test_of_a_large_corpus_evenly_spread_pairs_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_large_corpus_evenly_spread_pairs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(6, 6), (30, 3)] * 50
     monkeypatch.setattr("transformer_cli.data.preparation.MOST_PAIRS", 50)
     assert lengths_seen_in(corpus(tmp_path, pairs)) == SeenLengths(6, 1.0)

@@ -55,9 +55,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
-def test_a_second_run_takes_over_the_data_and_they_take_no_more_room(
-    runs: Path, builds: list[Path]
-) -> None:
+def test_a_second_run_takes_over_the_data_and_they_take_no_more_room(runs: Path, builds: list[Path]) -> None:
     prepare(runs, "a")
     prepare(runs, "b")
     assert len(builds) == 1
@@ -66,9 +64,7 @@ def test_a_second_run_takes_over_the_data_and_they_take_no_more_room(
     assert first.st_ino == second.st_ino
 
 
-def test_each_run_stays_whole_when_the_other_is_deleted_or_prepared_again(
-    runs: Path, builds: list[Path]
-) -> None:
+def test_each_run_stays_whole_when_the_other_is_deleted_or_prepared_again(runs: Path, builds: list[Path]) -> None:
     prepare(runs, "a")
     prepare(runs, "b")
     before = content(runs / "b/data")
@@ -99,17 +95,13 @@ TAGGED = [
         {"training": {"init_from": "old"}},
     ],
 )
-def test_data_with_other_settings_are_not_taken_over(
-    runs: Path, builds: list[Path], other: dict[str, Any]
-) -> None:
+def test_data_with_other_settings_are_not_taken_over(runs: Path, builds: list[Path], other: dict[str, Any]) -> None:
     prepare(runs, "a")
     prepare(runs, "b", **other)
     assert len(builds) == 2
 
 
-def test_data_encoded_with_other_initial_tokenizers_are_prepared_again(
-    runs: Path, builds: list[Path]
-) -> None:
+def test_data_encoded_with_other_initial_tokenizers_are_prepared_again(runs: Path, builds: list[Path]) -> None:
     """The run that `training.init_from` names may have been trained anew, with another vocabulary."""
     old = prepare(runs, "old").tokenizers
     newer = prepare(runs, "newer", tokenizer={"min_frequency": 2}).tokenizers
@@ -162,29 +154,23 @@ def test_damaged_data_beside_damaged_data_are_prepared_again(
     assert len(builds) == 2
 
 
-def test_a_new_run_reads_its_corpus_for_one_fingerprint(
-    runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_run_reads_its_corpus_for_one_fingerprint(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(runs, "a")
     asked, fingerprint = [], preparation.fingerprint
-    monkeypatch.setattr(
-        preparation, "fingerprint", lambda config: (asked.append(config), fingerprint(config))[1]
-    )
+    monkeypatch.setattr(preparation, "fingerprint", lambda config: (asked.append(config), fingerprint(config))[1])
     prepare(runs, "b")
     assert len(asked) == 1
 
 
 def test_the_padding_is_that_of_the_batches_of_this_run(runs: Path, builds: list[Path]) -> None:
-    alone = prepare_data(
-        config_of(runs, training={"batch_tokens": 12}), runs.parent / "alone/data"
-    ).report
+    alone = prepare_data(config_of(runs, training={"batch_tokens": 12}), runs.parent / "alone/data").report
     first = prepare(runs, "a").report
     second = prepare(runs, "b", training={"batch_tokens": 12}).report
     assert second == alone
     assert second.padding_share != first.padding_share
-    assert json.loads((runs / "a/data/report.json").read_text()) == json.loads(
-        json.dumps(first.to_json())
-    ), "the report of the other run did not change"
+    assert json.loads((runs / "a/data/report.json").read_text()) == json.loads(json.dumps(first.to_json())), (
+        "the report of the other run did not change"
+    )
     assert len(builds) == 2
 
 
@@ -194,9 +180,7 @@ def test_a_stricter_limit_of_dropped_pairs_counts_for_taken_over_data_too(runs: 
         prepare(runs, "b", data={"cleaning": {"max_dropped_share": 0.1}})
 
 
-def test_without_links_the_files_are_copied(
-    runs: Path, builds: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_links_the_files_are_copied(runs: Path, builds: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no links here")
 

@@ -63,17 +63,12 @@ def open_at(
     share: Share = Share(),  # noqa: B008 - immutable
 ) -> StreamedUpdates:
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
-    return StreamedUpdates(
-        config, data.tokenizers, order, size=size, position=position, share=share
-    )
+    return StreamedUpdates(config, data.tokenizers, order, size=size, position=position, share=share)
 
 
 def sentences_of(updates: list[list[Batch]], data: PreparedData) -> list[str]:
     return [
-        data.source_tokenizer.decode(ids)
-        for update in updates
-        for batch in update
-        for ids in batch.source_ids.tolist()
+        data.source_tokenizer.decode(ids) for update in updates for batch in update for ids in batch.source_ids.tolist()
     ]
 
 
@@ -148,9 +143,7 @@ def test_a_data_set_of_the_library_resumes_too(folder: Path) -> None:
 
     pairs = {"source": [sentence(n) for n in range(50)], "target": [f"to {n}" for n in range(50)]}
     datasets.Dataset.from_dict(pairs).to_parquet(str(folder / "train.parquet"))
-    datasets.Dataset.from_dict({"source": ["x"], "target": ["y"]}).to_parquet(
-        str(folder / "held-out.parquet")
-    )
+    datasets.Dataset.from_dict({"source": ["x"], "target": ["y"]}).to_parquet(str(folder / "held-out.parquet"))
     corpora = [
         {"split": split, "dataset": "parquet", "data_files": f"{name}.parquet"}
         for split, name in (("train", "train"), ("validation", "held-out"))
@@ -201,9 +194,7 @@ def test_a_stream_of_which_cleaning_keeps_nothing_is_an_error_and_no_endless_loo
 @pytest.mark.long
 @pytest.mark.parametrize("size", [UpdateSize(2), UpdateSize(target_tokens=60)])
 @pytest.mark.parametrize("num_processes", [2, 3])
-def test_the_processes_share_out_each_update_of_a_stream(
-    folder: Path, size: UpdateSize, num_processes: int
-) -> None:
+def test_the_processes_share_out_each_update_of_a_stream(folder: Path, size: UpdateSize, num_processes: int) -> None:
     """Batch i of an update of one process goes to rank i mod n, and all ranks are at the same position."""
     config = config_of(folder)
     data = prepare_data(config, folder / "data")
@@ -220,9 +211,7 @@ def test_the_processes_share_out_each_update_of_a_stream(
                     assert [batch.num_target_tokens for batch in own] == [0]
                     continue
                 own = [batch for batch in own if batch.num_target_tokens]
-                assert [batch.number for batch in own] == list(range(len(update)))[
-                    rank::num_processes
-                ]
+                assert [batch.number for batch in own] == list(range(len(update)))[rank::num_processes]
                 for ours, theirs in zip(own, expected, strict=True):
                     assert torch.equal(ours.source_ids, theirs.source_ids)
                     assert torch.equal(ours.target_ids, theirs.target_ids)

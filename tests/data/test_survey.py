@@ -38,10 +38,8 @@ def test_empty_pairs_of_a_given_split_are_not_counted_as_usable(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("factor", "expected"), [(1, 3.0), (3, 9.0)], ids=["alike", "one language is three times as long"]
-)  # fmt: skip
-def test_the_limit_of_the_ratio_of_lengths_fits_the_languages(
-    factor: int, expected: float, tmp_path: Path
-) -> None:
+)
+def test_the_limit_of_the_ratio_of_lengths_fits_the_languages(factor: int, expected: float, tmp_path: Path) -> None:
     """Else a third of the pairs of more than 160 characters of English would be dropped from a corpus in Japanese."""
     long = "the long sentence of a report about many things " * 2
     rows = [(f"{number} {long * factor}", f"{number} {'x' * len(long)}") for number in range(20)]

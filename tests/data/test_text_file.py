@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from transformer_cli.data.pairs import SentencePair, StoredText, pairs_of, read_rows, write_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
-PAIRS = st.lists(
-    st.builds(SentencePair, TEXT, TEXT, st.integers(0, 999), st.integers(0, 999)), max_size=9
-)
+PAIRS = st.lists(st.builds(SentencePair, TEXT, TEXT, st.integers(0, 999), st.integers(0, 999)), max_size=9)
 
 
 @pytest.mark.long

@@ -31,11 +31,14 @@ def test_a_folder_with_texts_in_two_languages_is_a_corpus_of_them(tmp_path: Path
 @pytest.mark.parametrize(
     ("given", "languages", "source"),
     [
-        (("it", None), ("it", "en"), "train.it"), (("eng", None), ("eng", "it"), "train.en"),
-        (("it-IT", "en-GB"), ("it-IT", "en-GB"), "train.it"), ((None, "English"), ("it", "en"), "train.it"),
-        (("fr", None), None, ""), (("it", "it"), None, ""),
+        (("it", None), ("it", "en"), "train.it"),
+        (("eng", None), ("eng", "it"), "train.en"),
+        (("it-IT", "en-GB"), ("it-IT", "en-GB"), "train.it"),
+        ((None, "English"), ("it", "en"), "train.it"),
+        (("fr", None), None, ""),
+        (("it", "it"), None, ""),
     ],
-)  # fmt: skip
+)
 def test_the_languages_of_a_folder_are_those_that_the_user_gives(
     tmp_path: Path,
     given: tuple[str | None, str | None],
@@ -57,7 +60,7 @@ def test_the_languages_of_a_folder_are_those_that_the_user_gives(
 def test_a_column_is_found_by_a_code_of_three_letters(tmp_path: Path) -> None:
     table = tmp_path / "a.tsv"
     rows = [("Il mare è blu e la casa è rossa.", "The sea is blue and it is not red.")] * 30
-    table.write_text("".join(f"{n} {one}\t{n} {two}\n" for n, (one, two) in enumerate(rows)), encoding="utf-8")  # fmt: skip
+    table.write_text("".join(f"{n} {one}\t{n} {two}\n" for n, (one, two) in enumerate(rows)), encoding="utf-8")
     [corpus] = find_corpus([str(table)], GivenFacts(source_language="eng")).data.corpora
     assert (corpus.source_field, corpus.target_field) == (1, 0)
 

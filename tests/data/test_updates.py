@@ -47,10 +47,7 @@ def updates(
 
 def content(update: list[Batch]) -> list[list[list[int]]]:
     return [
-        [
-            tensor.tolist()
-            for tensor in (batch.source_ids, batch.decoder_input_ids, batch.target_ids)
-        ]
+        [tensor.tolist() for tensor in (batch.source_ids, batch.decoder_input_ids, batch.target_ids)]
         for batch in update
     ]
 
@@ -84,12 +81,7 @@ def test_a_batch_is_what_the_pairs_say() -> None:
     assert batch.decoder_input_ids.tolist() == [[SOS, 7, PAD, PAD], [SOS, 9, 4, 4]]
     assert batch.target_ids.tolist() == [[7, EOS, PAD, PAD], [9, 4, 4, EOS]]
     assert (batch.num_source_tokens, batch.num_target_tokens, batch.pad_id) == (5, 6, PAD)
-    assert (
-        batch.source_ids.dtype
-        == batch.decoder_input_ids.dtype
-        == batch.target_ids.dtype
-        == torch.int64
-    )
+    assert batch.source_ids.dtype == batch.decoder_input_ids.dtype == batch.target_ids.dtype == torch.int64
     assert batch.source_mask.dtype == torch.bool
 
 
@@ -99,22 +91,14 @@ IDS = st.lists(st.integers(3, 60_000), min_size=1, max_size=9)
 @pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.builds(TokenPair, IDS, IDS), min_size=1, max_size=6), st.booleans())
-def test_a_batch_equals_the_one_that_a_loop_over_tokens_makes(
-    pairs: list[TokenPair], as_arrays: bool
-) -> None:
-    given_pairs = (
-        [TokenPair(*(np.array(side, np.uint16) for side in pair)) for pair in pairs]
-        if as_arrays
-        else pairs
-    )
+def test_a_batch_equals_the_one_that_a_loop_over_tokens_makes(pairs: list[TokenPair], as_arrays: bool) -> None:
+    given_pairs = [TokenPair(*(np.array(side, np.uint16) for side in pair)) for pair in pairs] if as_arrays else pairs
     batch = collate(given_pairs, sos_id=SOS, pad_id=PAD)
     for row, pair in enumerate(pairs):
         source, target = list(pair.source_ids), list(pair.target_ids)
         num_source, num_target = batch.source_ids.shape[1], batch.target_ids.shape[1]
         assert batch.source_ids[row].tolist() == source + [PAD] * (num_source - len(source))
-        assert batch.source_mask[row].tolist() == [
-            place < len(source) for place in range(num_source)
-        ]
+        assert batch.source_mask[row].tolist() == [place < len(source) for place in range(num_source)]
         assert batch.target_ids[row].tolist() == target + [PAD] * (num_target - len(target))
         shifted = [SOS, *target[:-1]]
         assert batch.decoder_input_ids[row].tolist() == shifted + [PAD] * (num_target - len(target))
@@ -260,9 +244,7 @@ def test_a_garbage_collected_iterator_stops_its_thread() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("num_processes", "accumulate"), [(2, 2), (3, 3), (11, 11), (2, 3), (3, 5)]
-)
+@pytest.mark.parametrize(("num_processes", "accumulate"), [(2, 2), (3, 3), (11, 11), (2, 3), (3, 5)])
 def test_the_processes_share_out_each_update(num_processes: int, accumulate: int) -> None:
     """Micro-batch i goes to rank i mod n; a rank with fewer than others gets a batch without targets."""
     whole = list(islice(updates(accumulate=accumulate), 20))

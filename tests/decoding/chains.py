@@ -42,9 +42,7 @@ def run_beam(
     num_best: int = 1,
 ) -> Hypotheses:
     # Not validated: some beams of these tests are wider than the config allows.
-    options = DecodingConfig.model_construct(
-        beam_size=beam_size, length_penalty=length_penalty, num_best=num_best
-    )
+    options = DecodingConfig.model_construct(beam_size=beam_size, length_penalty=length_penalty, num_best=num_best)
     return beam_search(scorer, SPECIAL_IDS, torch.tensor(max_lengths), options, hooks)
 
 
@@ -85,14 +83,10 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def log_probability(table: Tensor, tokens: tuple[int, ...]) -> float:
-    return sum(
-        table[last, token].item() for last, token in zip((SOS, *tokens), tokens, strict=False)
-    )
+    return sum(table[last, token].item() for last, token in zip((SOS, *tokens), tokens, strict=False))
 
 
-def every_sequence(
-    vocabulary: int, max_length: int, *, has_end: bool = True
-) -> list[tuple[int, ...]]:
+def every_sequence(vocabulary: int, max_length: int, *, has_end: bool = True) -> list[tuple[int, ...]]:
     """All that end with the end symbol, or are as long as they may be; without PAD and SOS."""
     words = [token for token in range(vocabulary) if token not in (PAD, SOS, EOS)]
     complete = [*product(words, repeat=max_length)]

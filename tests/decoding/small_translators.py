@@ -41,9 +41,7 @@ def random_model(tokenizer: Tokenizer, **changes: object) -> Transformer:
     return model
 
 
-def config_of(
-    model: Transformer, decoding: DecodingConfig, data: DataConfig | None = None
-) -> Config:
+def config_of(model: Transformer, decoding: DecodingConfig, data: DataConfig | None = None) -> Config:
     has_both = data is not None and len(data.directions) > 1
     return Config(
         name="saved",

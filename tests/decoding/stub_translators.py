@@ -55,9 +55,7 @@ class StubEngine:
     tokenizer: Tokenizer = TOKENIZER
     asked: list[str] = field(default_factory=list)
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         return [self._hypotheses(request)[: options.num_best] for request in requests]
 
     def _hypotheses(self, request: Request) -> list[Hypothesis]:
@@ -68,13 +66,10 @@ class StubEngine:
             for rank, said in enumerate(self.model(text))
         ]
 
-    def explain(
-        self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any
-    ) -> list[Explanation]:
+    def explain(self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any) -> list[Explanation]:
         """Each target token attends to the source token in the same place, and is certain."""
         return [
-            self._explanation(len(request.ids), len(target))
-            for request, target in zip(requests, targets, strict=True)
+            self._explanation(len(request.ids), len(target)) for request, target in zip(requests, targets, strict=True)
         ]
 
     @staticmethod
@@ -107,9 +102,7 @@ def stub_translator(
 ) -> Translator:
     """A translator for a word-level vocabulary of a few English words, each in small and in capital letters."""
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
-    data = FilesData.model_validate(
-        {"source": "files", "corpora": [{"source_path": "a", "target_path": "b"}], **sides}
-    )
+    data = FilesData.model_validate({"source": "files", "corpora": [{"source_path": "a", "target_path": "b"}], **sides})
     pipeline = TextPipeline(
         TOKENIZER,
         TOKENIZER,

@@ -24,9 +24,7 @@ def small(**changes: object) -> Translator:
 def samples_of(of: Translator, line: str, number: int) -> list[str]:
     """Those of the engine itself."""
     [part] = of.pipeline.prepare(line).requests
-    options = of.decoding.model_copy(
-        update={"num_best": number, "sampling": SamplingConfig(top_p=0.95)}
-    )
+    options = of.decoding.model_copy(update={"num_best": number, "sampling": SamplingConfig(top_p=0.95)})
     [found] = of.engine.translate([Request(part.ids)], options)
     return [of.pipeline.target_tokenizer.decode(each.ids) for each in found]
 
@@ -51,9 +49,7 @@ def test_it_does_not_depend_on_the_other_lines_and_is_the_same_again() -> None:
     of = small(num_samples=4)
     together = [each.details for each in of.translate(LINES)]
     alone = [next(of.translate([line])).details for line in LINES]
-    assert list(map(agreements_in, together)) == [
-        [pytest.approx(each) for each in agreements_in(one)] for one in alone
-    ]
+    assert list(map(agreements_in, together)) == [[pytest.approx(each) for each in agreements_in(one)] for one in alone]
 
 
 @pytest.mark.long

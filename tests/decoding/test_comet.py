@@ -61,9 +61,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_matrix_holds_the_score_of_each_text_against_each_reference(
-    loaded: list[Any], folder: Path
-) -> None:
+def test_the_matrix_holds_the_score_of_each_text_against_each_reference(loaded: list[Any], folder: Path) -> None:
     texts = ["uno", "due tre", "sei"]
     found = comet_utility(folder)("otto", texts)
     expected = [[score_of("otto", text, other) for other in texts] for text in texts]
@@ -98,9 +96,7 @@ def test_a_folder_that_is_no_model_is_refused_before_the_library_is_imported(
         comet_utility(tmp_path)
 
 
-def test_without_the_library_the_command_to_install_it_is_told(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_the_command_to_install_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "comet", None)
     with pytest.raises(UsageError, match="needs the package unbabel-comet") as refused:
         comet_utility(folder)
@@ -108,9 +104,7 @@ def test_without_the_library_the_command_to_install_it_is_told(
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_model_without_references_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_without_references_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SmallModel, "has_references", False)
     with pytest.raises(UsageError, match="reads no references"):
         comet_utility(folder)
@@ -124,9 +118,7 @@ def test_the_command_chooses_by_the_model_and_only_with_minimum_bayes_risk(
     def printed(comet: Path | None, **settings: object) -> Sequence[str]:
         of = translator(tokenizer_of_words(), beam_size=6, max_length=6, **settings)
         run = SimpleNamespace(translator=of, overridden=frozenset(), members=())
-        monkeypatch.setattr(
-            "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: run
-        )
+        monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: run)
         options = TranslateOptions(comet=comet)
         translate_lines(LINES, None, options)
         return capfd.readouterr().out.splitlines()

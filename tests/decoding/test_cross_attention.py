@@ -32,6 +32,4 @@ def test_a_deep_decoder_aligns_with_its_penultimate_layer_and_a_shallow_one_with
 
 def test_guided_alignment_names_the_layer_that_aligns() -> None:
     assert ModelConfig(decoder_layers=6, alignment_head=0).aligning_layer == 5
-    assert (
-        ModelConfig(decoder_layers=6, alignment_head="mean", alignment_layer=2).aligning_layer == 2
-    )
+    assert ModelConfig(decoder_layers=6, alignment_head="mean", alignment_layer=2).aligning_layer == 2

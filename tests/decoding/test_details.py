@@ -92,7 +92,7 @@ lines = st.lists(
         [*" .(?'-\u00a0\t\x01\x00\u0301😀", "Il", "gatto", "l'", "acqua", "è", "Zut", "。", "你好", "10:30"]
     ),
     max_size=25,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 @pytest.mark.long
@@ -117,11 +117,7 @@ def test_each_word_is_linked_with_itself_in_a_line_of_any_sentences(kind: str, l
 def units_of_words(words: Sequence[str]) -> list[str]:
     """Each Chinese sign with the marks on it, and what stands between these signs; an empty word counts as one."""
     sign = "[\u4e00-\u9fff]"
-    return [
-        unit
-        for word in words
-        for unit in re.findall(rf"{sign}\u0301*|[^\u4e00-\u9fff]+", word) or [""]
-    ]
+    return [unit for word in words for unit in re.findall(rf"{sign}\u0301*|[^\u4e00-\u9fff]+", word) or [""]]
 
 
 def units_of_characters(text: str) -> list[int]:

@@ -165,8 +165,15 @@ def test_the_words_for_a_number_have_its_value(language: str, words: str) -> Non
     numbers = (21, 82, 17, 70, 99)
     for number, word in zip(numbers, words.split(", "), strict=True):
         assert doubts_about(str(number), word, languages) == ()
-    [three, four] = {"de": ("drei", "vier"), "en": ("three", "four"), "es": ("tres", "cuatro"), "fr": ("trois", "quatre"),
-                     "it": ("tre", "quattro"), "nl": ("drie", "vier"), "pt": ("três", "quatro")}[language]  # fmt: skip
+    [three, four] = {
+        "de": ("drei", "vier"),
+        "en": ("three", "four"),
+        "es": ("tres", "cuatro"),
+        "fr": ("trois", "quatre"),
+        "it": ("tre", "quattro"),
+        "nl": ("drie", "vier"),
+        "pt": ("três", "quatro"),
+    }[language]
     assert doubts_about("4", four, languages) == ()
     assert doubts_about("4", three, languages) == (NUMBERS,)
 
@@ -185,9 +192,7 @@ def test_the_words_for_a_number_have_its_value(language: str, words: str) -> Non
         ("I have ten cats.", "Sono contento dei gatti.", "en it"),
     ],
 )
-def test_a_number_that_is_a_word_is_looked_for(
-    source: str, translation: str, languages: str
-) -> None:
+def test_a_number_that_is_a_word_is_looked_for(source: str, translation: str, languages: str) -> None:
     one, other = languages.split()
     assert doubts_about(source, translation, Direction(one, other)) == (NUMBERS,)
     assert doubts_about(translation, source, Direction(other, one)) == (NUMBERS,)
@@ -219,9 +224,7 @@ def test_a_number_that_is_a_word_is_looked_for(
         ("I have three dogs.", "Mam psy.", "en pl"),
     ],
 )
-def test_a_number_that_is_a_word_may_be_said_otherwise(
-    source: str, translation: str, languages: str
-) -> None:
+def test_a_number_that_is_a_word_may_be_said_otherwise(source: str, translation: str, languages: str) -> None:
     assert doubts_about(source, translation, Direction(*languages.split())) == ()
 
 
@@ -238,16 +241,12 @@ def test_nothing_is_said_of_a_language_that_is_not_known(source: str, translatio
 
 
 def test_languages_with_a_region_are_known() -> None:
-    assert doubts_about("She is not here.", "Ella está aquí.", Direction("en-GB", "es_MX")) == (
-        NEGATION,
-    )
+    assert doubts_about("She is not here.", "Ella está aquí.", Direction("en-GB", "es_MX")) == (NEGATION,)
 
 
 def test_japanese_may_have_its_three_scripts_and_latin_letters() -> None:
     to_japanese = Direction("en", "ja")
-    assert (
-        doubts_about("This is a PC.", "これはパソコン\uff08PC\uff09で漢字です。", to_japanese) == ()
-    )
+    assert doubts_about("This is a PC.", "これはパソコン\uff08PC\uff09で漢字です。", to_japanese) == ()
     assert doubts_about("This is a PC.", "это компьютер", to_japanese) == (OTHER_SCRIPT,)
 
 
@@ -313,9 +312,7 @@ def test_marks_that_a_line_lacks_are_named(source: str, translation: str, *, lac
         ("I see a dog.", "Vedo un cane.", "it", False),
     ],
 )
-def test_abbreviations_that_a_line_lacks_are_named(
-    source: str, translation: str, target: str, *, lacks: bool
-) -> None:
+def test_abbreviations_that_a_line_lacks_are_named(source: str, translation: str, target: str, *, lacks: bool) -> None:
     assert bool(lost_marks(source, translation, target)) == lacks
 
 
@@ -339,10 +336,8 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
         ("You have 3 dogs.", "Hai 3.", False),
         ("The dogs of {name} and {n} cats", "{n}", False),
     ],
-)  # fmt: skip
-def test_words_beside_placeholders_are_missed(
-    source: str, translation: str, *, lacks: bool
-) -> None:
+)
+def test_words_beside_placeholders_are_missed(source: str, translation: str, *, lacks: bool) -> None:
     assert lacks_words_at_placeholders(source, translation, TO_ITALIAN) == lacks
     assert not lacks_words_at_placeholders(source, source, TO_ITALIAN)
 
@@ -383,7 +378,7 @@ def test_an_ampersand_between_words_is_read_as_a_word(given: str, read: str) -> 
         ("fish & chips", "pesce con patatine", "pesce con patatine"),
         ("fish & chips", "e pesce e patatine", "e pesce e patatine"),
     ],
-)  # fmt: skip
+)
 def test_the_sign_stands_in_place_of_its_word_again_where_it_is_clear_which_word_that_is(
     source: str, translation: str, written: str
 ) -> None:
@@ -415,7 +410,7 @@ def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
         ("At 10:30 we go.", "Alle 10.30 andiamo.", "it", False),
         ("'The dog is big.' 'The cat, too.'", "Il cane è grande. Anche il gatto.", "it", True),
         ("'The dog is big.' 'The cat, too.'", "«Il cane è grande.» «Anche il gatto.»", "it", False),
-        ("She said \"no\".", "Ha detto no.", "it", True),
+        ('She said "no".', "Ha detto no.", "it", True),
         ("She said \u201cno\u201d.", "Sie sagte \u201enein\u201c.", "de", False),
         ('The "red dog" is big.', 'Il cane rosso" è grande.', "it", True),
         ("The 'red dog' is big.", "Il cane 'rosso è grande.", "it", True),
@@ -427,7 +422,7 @@ def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
         ("'Tis big.", "È grande.", "it", False),
         ("It's 5'10\" tall.", "È alto 5 piedi e 10.", "it", False),
     ],
-)  # fmt: skip
+)
 def test_lost_question_marks_labels_and_quotes_are_found(
     source: str, translation: str, target: str, lacks: bool
 ) -> None:
@@ -459,10 +454,8 @@ def test_a_lost_row_of_signs_is_found() -> None:
         ("No, no, no!", "No, no, no!", "No, no, no!"),
         ("", "", ""),
     ],
-)  # fmt: skip
-def test_a_loop_is_cut_to_the_repetitions_of_its_source(
-    source: str, translation: str, cut: str
-) -> None:
+)
+def test_a_loop_is_cut_to_the_repetitions_of_its_source(source: str, translation: str, cut: str) -> None:
     assert without_loops(source, translation) == cut
 
 

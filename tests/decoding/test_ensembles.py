@@ -53,14 +53,11 @@ def test_an_ensemble_of_the_same_model_translates_as_this_model(beam_size: int, 
     together = combined(*[alone] * count)
     assert isinstance(together.engine, EnsembleEngine)
     for one, other in zip(alone.translate(LINES), together.translate(LINES), strict=True):
-        assert [each.text for each in other.alternatives] == [
-            each.text for each in one.alternatives
-        ]
+        assert [each.text for each in other.alternatives] == [each.text for each in one.alternatives]
         scores = [each.score for each in one.alternatives]
         assert [each.score for each in other.alternatives] == pytest.approx(scores, abs=1e-6)
     likelihoods = [
-        engine.negative_log_likelihood(SOURCES, TARGETS, batch_tokens=50)
-        for engine in (alone.engine, together.engine)
+        engine.negative_log_likelihood(SOURCES, TARGETS, batch_tokens=50) for engine in (alone.engine, together.engine)
     ]
     assert likelihoods[1] == pytest.approx(likelihoods[0], abs=1e-6)
 
@@ -111,9 +108,7 @@ def test_an_explanation_is_of_the_mean_probabilities_and_of_the_mean_attention()
 @pytest.mark.long
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("search", [{"beam_size": 4}, {"beam_size": 4, "diversity": {"groups": 2}}])
-def test_the_coverage_penalty_is_that_of_the_explained_attention(
-    count: int, search: dict[str, object]
-) -> None:
+def test_the_coverage_penalty_is_that_of_the_explained_attention(count: int, search: dict[str, object]) -> None:
     settings = {"num_best": 3, "length_penalty": 0.6, "coverage_penalty": 0.7}
     members = [single(seed, **settings, **search) for seed in range(1, count + 1)]
     for member in members:
@@ -158,13 +153,9 @@ def test_greedy_search_takes_the_token_with_the_largest_mean_probability() -> No
 def test_a_beam_finds_the_score_that_the_likelihood_has() -> None:
     ensemble = combined(single(1), single(2)).engine
     options = DecodingConfig(beam_size=4, length_penalty=0.0, num_best=4)
-    for source, hypotheses in zip(
-        SOURCES, ensemble.translate([*map(Request, SOURCES)], options), strict=True
-    ):
+    for source, hypotheses in zip(SOURCES, ensemble.translate([*map(Request, SOURCES)], options), strict=True):
         for hypothesis in hypotheses:
-            likelihood = ensemble.negative_log_likelihood(
-                [source], [hypothesis.ids], batch_tokens=99
-            )
+            likelihood = ensemble.negative_log_likelihood([source], [hypothesis.ids], batch_tokens=99)
             assert hypothesis.score == pytest.approx(-likelihood, abs=1e-6)
 
 
@@ -176,14 +167,10 @@ def test_the_logarithm_of_the_mean_is_exact_for_tiny_probabilities() -> None:
 
 
 def test_the_limits_are_those_of_the_model_that_reads_least() -> None:
-    small = translator(
-        TOKENIZER, model=random_model(TOKENIZER, max_length=5, positions="learned"), beam_size=1
-    )
+    small = translator(TOKENIZER, model=random_model(TOKENIZER, max_length=5, positions="learned"), beam_size=1)
     together = combined(single(1, beam_size=1), small)
     assert together.pipeline.max_length == 5
-    [[hypothesis]] = together.engine.translate(
-        [Request(SOURCES[0])], DecodingConfig(beam_size=1, max_length=50)
-    )
+    [[hypothesis]] = together.engine.translate([Request(SOURCES[0])], DecodingConfig(beam_size=1, max_length=50))
     assert len(hypothesis.ids) <= 5
 
 
@@ -229,9 +216,7 @@ def other_tokenizer(*words: str) -> Tokenizer:
         ),
     ],
 )
-def test_models_that_read_or_write_other_ids_are_refused(
-    changes: dict[str, object], message: str
-) -> None:
+def test_models_that_read_or_write_other_ids_are_refused(changes: dict[str, object], message: str) -> None:
     first = single(1)
     other = replace(first, pipeline=replace(first.pipeline, **changes))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=f"model 0 and model 1 cannot form an ensemble: {message}"):

@@ -70,9 +70,7 @@ def test_an_ensemble_of_twice_the_same_that_reads_the_text_anew_is_that_one(
         together.translate(LINES, with_details=True),
         strict=True,
     ):
-        assert [each.text for each in other.alternatives] == [
-            each.text for each in one.alternatives
-        ]
+        assert [each.text for each in other.alternatives] == [each.text for each in one.alternatives]
         scores = [each.score for each in one.alternatives]
         assert [each.score for each in other.alternatives] == pytest.approx(scores, abs=1e-6)
         assert other.confidence == pytest.approx(one.confidence)
@@ -98,8 +96,7 @@ def test_probabilities_are_the_mean_over_the_models_that_each_read_the_text_in_i
         for place, token in enumerate(target):
             prefix = target[:place]
             alone = [
-                one.engine.next_token_probabilities(ids, prefix)
-                for one, ids in zip(members, of_members, strict=True)
+                one.engine.next_token_probabilities(ids, prefix) for one, ids in zip(members, of_members, strict=True)
             ]
             expected = torch.stack(alone).mean(0)
             found = ensemble.next_token_probabilities(of_members[0], prefix)
@@ -114,9 +111,7 @@ def test_a_search_finds_what_the_likelihood_and_the_explanation_say_in_any_batch
     assert isinstance(together.engine, ExplainingEngine)
     options = DecodingConfig(beam_size=3, num_best=3, length_penalty=0.0, max_length=6)
     requests = [Request(together.pipeline.source_ids(line)) for line in LINES]
-    for request, hypotheses in zip(
-        requests, together.engine.translate(requests, options), strict=True
-    ):
+    for request, hypotheses in zip(requests, together.engine.translate(requests, options), strict=True):
         targets = [one.ids for one in hypotheses]
         explained = together.engine.explain([request] * len(targets), targets, batch_tokens=200)
         for hypothesis, explanation in zip(hypotheses, explained, strict=True):
@@ -128,7 +123,7 @@ def test_a_search_finds_what_the_likelihood_and_the_explanation_say_in_any_batch
 @pytest.mark.long
 def test_the_coverage_penalty_counts_the_attention_on_the_tokens_of_the_first_model() -> None:
     together = combined(reader(SMALL, 1), reader(LARGE, 2))
-    assert len(list(replace(together, decoding=DecodingConfig(coverage_penalty=0.5)).translate(LINES))) == len(LINES)  # fmt: skip
+    assert len(list(replace(together, decoding=DecodingConfig(coverage_penalty=0.5)).translate(LINES))) == len(LINES)
 
 
 @given(text=st.text(max_size=30))
@@ -160,9 +155,7 @@ def test_an_ensemble_has_seen_what_each_of_its_models_has_seen() -> None:
     lengths = [SeenLengths(30, 0.6), SeenLengths(20, 0.5), UNKNOWN_LENGTHS]
     readers = [
         replace(of, pipeline=replace(of.pipeline, seen=seen))
-        for of, seen in zip(
-            (reader(SMALL, 1), reader(LARGE, 2), reader(SMALL, 3)), lengths, strict=True
-        )
+        for of, seen in zip((reader(SMALL, 1), reader(LARGE, 2), reader(SMALL, 3)), lengths, strict=True)
     ]
     assert combined(*readers).pipeline.seen == SeenLengths(20, 0.5)
 
@@ -171,6 +164,4 @@ def test_a_first_model_of_words_cannot_give_its_text_to_another_reader() -> None
     words = train_tokenizer(TEXTS, TokenizerConfig(), tags=TAGS)
     with pytest.raises(UsageError, match="the source vocabularies differ") as refused:
         combined(reader(words, 1), reader(SMALL, 2))
-    assert "name a run first whose source tokenizer is tokenizer.kind bpe or unigram" in str(
-        refused.value.hint
-    )
+    assert "name a run first whose source tokenizer is tokenizer.kind bpe or unigram" in str(refused.value.hint)

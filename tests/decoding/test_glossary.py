@@ -16,9 +16,7 @@ def written(tmp_path: Path, content: bytes, name: str = "terms.tsv") -> Path:
 
 
 def test_each_line_is_an_entry(tmp_path: Path) -> None:
-    content = (
-        "\ufeffdog\tHund\r\n\nTurkey \t Türkei\tcase\nhouse\tHaus\tform=Hauses\t\tform= Häuser"
-    )
+    content = "\ufeffdog\tHund\r\n\nTurkey \t Türkei\tcase\nhouse\tHaus\tform=Hauses\t\tform= Häuser"
     path = written(tmp_path, content.encode())
     assert read_glossary(path) == Glossary(
         (

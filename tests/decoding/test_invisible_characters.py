@@ -48,9 +48,7 @@ def trained() -> Translator:
 
 
 @pytest.mark.parametrize("protects", [False, True])
-def test_a_trained_model_translates_the_text_that_is_seen(
-    trained: Translator, protects: bool
-) -> None:
+def test_a_trained_model_translates_the_text_that_is_seen(trained: Translator, protects: bool) -> None:
     given = replace(trained, protects_spans=protects)
     assert {one.text for one in given.translate([PLAIN, *CHANGED])} == {TARGET}
     assert [one.source for one in given.translate(CHANGED)] == CHANGED
@@ -89,9 +87,7 @@ def test_a_model_that_was_trained_without_the_rule_reads_the_text_as_it_is() -> 
         ("|\u2003The station\u202fis big.\u2003|", f"|\u2003{TARGET}\u2003|"),
     ],
 )
-def test_the_layout_of_a_line_keeps_its_spaces(
-    trained: Translator, line: str, translation: str
-) -> None:
+def test_the_layout_of_a_line_keeps_its_spaces(trained: Translator, line: str, translation: str) -> None:
     assert [one.text for one in trained.translate([line])] == [translation]
 
 
@@ -100,13 +96,14 @@ def test_the_layout_of_a_line_keeps_its_spaces(
     "span",
     [
         *("20\u00a0€", "5\u202f%", "1\u202f234\u202f567", "10\u2009000", "€\u00a05", "20\u00a0°C"),
-        "\U0001f469\U0001f3fd\u200d\U0001f680", "\u2764\ufe0f\u200d\U0001f525", "1\ufe0f\u20e3", "\u00a9\ufe0f",
+        "\U0001f469\U0001f3fd\u200d\U0001f680",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "1\ufe0f\u20e3",
+        "\u00a9\ufe0f",
         "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
     ],
-)  # fmt: skip
-def test_a_protected_span_comes_back_with_its_own_characters(
-    trained: Translator, span: str
-) -> None:
+)
+def test_a_protected_span_comes_back_with_its_own_characters(trained: Translator, span: str) -> None:
     given = replace(trained, protects_spans=True)
     [found] = given.translate([f"The ca\u00adr costs\u00a0{span} today."])
     assert span in found.text
@@ -122,7 +119,7 @@ def test_an_address_with_a_hidden_hyphen_comes_back_without_it(trained: Translat
 
 
 def html(page: str, model: ModelTranslator) -> str:
-    return translate_document(read_document(page.encode(), format_named("html")), model).data.decode()  # fmt: skip
+    return translate_document(read_document(page.encode(), format_named("html")), model).data.decode()
 
 
 def test_a_page_is_translated_as_it_is_seen_and_its_own_spaces_stay(trained: Translator) -> None:
@@ -202,8 +199,7 @@ def test_scores_of_given_translations_are_those_of_the_text_that_is_seen(
         assert one.num_tokens == plain.num_tokens
         assert one.log_probability == pytest.approx(plain.log_probability, abs=1e-4)
     losses = [
-        validate(trained, [SentencePair(text, TARGET)], scores=()).loss
-        for text in (PLAIN, CHANGED[0], CHANGED[-1])
+        validate(trained, [SentencePair(text, TARGET)], scores=()).loss for text in (PLAIN, CHANGED[0], CHANGED[-1])
     ]
     assert losses == pytest.approx([losses[0]] * 3, abs=1e-4)
 
@@ -247,7 +243,7 @@ def test_aligned_places_are_those_of_the_given_text(trained: Translator) -> None
     seen = [
         {(text[slice(*one.source)].replace("\u00ad", "").strip("\u200b"), one.target) for one in each}
         for text, each in ((changed, links), (PLAIN, plain_links))
-    ]  # fmt: skip
+    ]
     assert seen[0] == seen[1]
     assert ("station", (3, 11)) in seen[1]
 

@@ -52,9 +52,7 @@ class SureOrNot(StubEngine):
         super().__init__(model)
         self.score = score
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         return [
             [each._replace(score=self.score) for each in of_request]
             for of_request in super().translate(requests, options)
@@ -100,9 +98,7 @@ def test_a_divided_sentence_begins_with_a_capital_letter_as_its_source_does() ->
 
 @pytest.mark.long
 @given(clauses=st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=3, unique=True), mark=marks)
-def test_a_text_within_the_lengths_of_the_training_is_never_divided(
-    clauses: list[str], mark: str
-) -> None:
+def test_a_text_within_the_lengths_of_the_training_is_never_divided(clauses: list[str], mark: str) -> None:
     text = mark.join(clauses) + "."
     of = stub_translator(upper)
     found = translated(text, of)
@@ -177,9 +173,7 @@ def test_marks_between_clauses_are_those_of_the_target_language() -> None:
     of = stub_translator(upper, languages=("en", "zh"), seen=seen)
     assert translated(text, of).text == wide.upper()
     of = stub_translator(upper, languages=("zh", "en"), seen=seen)
-    assert translated(wide.replace(" - ", "\u3002"), of).text.startswith(
-        "THE HOTEL SLEEPS, THE TRAIN"
-    )
+    assert translated(wide.replace(" - ", "\u3002"), of).text.startswith("THE HOTEL SLEEPS, THE TRAIN")
 
 
 def test_only_the_clause_that_is_lost_stays() -> None:
@@ -301,9 +295,7 @@ def test_a_beginning_of_one_word_or_of_small_letters_is_no_sentence() -> None:
 
 
 def test_rivals_that_lose_text_are_not_listed() -> None:
-    of = stub_translator(
-        lambda text: [text.upper(), "", "THE", text.upper().replace("WAITS", "SLEEPS")], num_best=4
-    )
+    of = stub_translator(lambda text: [text.upper(), "", "THE", text.upper().replace("WAITS", "SLEEPS")], num_best=4)
     found = translated("the train waits and the hotel waits.", of)
     assert [each.text for each in found.alternatives] == [
         "THE TRAIN WAITS AND THE HOTEL WAITS.",
@@ -382,7 +374,7 @@ def test_a_line_of_which_a_part_stays_has_no_details() -> None:
 @pytest.mark.parametrize(
     ("languages", "line", "mark"),
     [(("en", "ar"), LONG, "\u060c "), (("en", "it"), LONG, ", "), (("ar", "it"), LONG.replace(",", "\u060c"), ", ")],
-)  # fmt: skip
+)
 def test_the_commas_between_clauses_are_those_of_the_target_language(
     languages: tuple[str, str], line: str, mark: str
 ) -> None:
@@ -471,7 +463,7 @@ def test_an_ellipsis_that_is_lost_makes_a_doubt_and_a_bracket_comes_back() -> No
         return [" ".join(text.upper().replace("(", "").replace("...", "").replace(",", "").split())]
 
     of = stub_translator(without_marks, repair=True)
-    bracket, ellipsis = (translated(line, of) for line in ("The hotel (sleeps.", "The hotel... sleeps."))  # fmt: skip
+    bracket, ellipsis = (translated(line, of) for line in ("The hotel (sleeps.", "The hotel... sleeps."))
     assert (bracket.text, bracket.doubts) == ("THE HOTEL (SLEEPS.", ())
     assert (ellipsis.text, ellipsis.doubts) == ("THE HOTEL... SLEEPS.", ())
     assert translated("The hotel sleeps.", of).doubts == ()
@@ -541,10 +533,17 @@ def test_single_quotes_around_a_text_are_copied(quotes: str) -> None:
 @pytest.mark.long
 def test_a_sentence_inside_marks_is_translated_and_words_that_stay_are_named() -> None:
     of = load_translator(Path(__file__).parents[2] / "docs/run")
-    texts = ["{{The dog is big.}}", "<<The dog is big.>>", "[[The dog is big.]]", "[[station]]", "{first name}", "{name}"]  # fmt: skip
+    texts = [
+        "{{The dog is big.}}",
+        "<<The dog is big.>>",
+        "[[The dog is big.]]",
+        "[[station]]",
+        "{first name}",
+        "{name}",
+    ]
     found = list(of.translate(texts))
     inner = "Il cane è grande."
-    assert [each.text for each in found] == [f"{{{{{inner}}}}}", f"<<{inner}>>", f"[[{inner}]]", *texts[3:]]  # fmt: skip
+    assert [each.text for each in found] == [f"{{{{{inner}}}}}", f"<<{inner}>>", f"[[{inner}]]", *texts[3:]]
     assert [each.doubts for each in found] == [(), (), (), (ENCLOSED,), (ENCLOSED,), ()]
 
 
@@ -583,7 +582,7 @@ def test_an_ampersand_of_a_term_and_one_between_capitals() -> None:
     assert "cane e gatto" in found.text
     assert all(each.is_applied for each in found.terms)
     [capitals] = of.translate(["TERMS & CONDITIONS"])
-    [plain] = replace(of, decoding=of.decoding.model_copy(update={"repair": False})).translate(["TERMS AND CONDITIONS"])  # fmt: skip
+    [plain] = replace(of, decoding=of.decoding.model_copy(update={"repair": False})).translate(["TERMS AND CONDITIONS"])
     assert capitals.text in ("TERMS & CONDITIONS", plain.text.replace(" E ", " & "))
 
 
@@ -652,7 +651,7 @@ HOUSE = GlossaryEntry("hotel", "house")
         ("THE HOTEL BURNS", replace(HOUSE, source="HOTEL", keeps_case=True), "THE HOTEL BURNS", "THE house BURNS"),
         ("THE TRAIN", HOUSE, "THE TRAIN", "THE TRAIN"),
     ],
-)  # fmt: skip
+)
 def test_a_line_in_capitals_with_a_term_is_read_in_small_letters_and_written_in_capitals(
     text: str, term: GlossaryEntry, asked: str, expected: str
 ) -> None:

@@ -32,8 +32,6 @@ def test_a_request_is_free_if_it_is_a_source_alone(request_: Request, is_free: b
 def test_the_length_penalty_is_that_of_the_formula(alpha: float) -> None:
     lengths = torch.arange(500, dtype=torch.float64)
     for kind, base in (("gnmt", (5 + lengths) / 6), ("average", lengths.clamp(min=1))):
-        options = DecodingConfig.model_validate(
-            {"length_normalization": kind, "length_penalty": alpha}
-        )
+        options = DecodingConfig.model_validate({"length_normalization": kind, "length_penalty": alpha})
         assert torch.equal(length_penalties(499, options, torch.zeros(1)), (base**alpha).float())
         assert length_penalty(7, kind, alpha) == pytest.approx(float(base[7]) ** alpha)

@@ -15,7 +15,24 @@ TEXTS = [
 ]
 OF_WORDS = train_tokenizer(TEXTS, TokenizerConfig())
 SUBWORDS = train_tokenizer(TEXTS, TokenizerConfig(kind="bpe", vocab_size=300))
-pieces = ["THE", "The", "the", "citta", "CITTÀ", "cat\u2019s", "l\u2019", "acqua", "Rome", "other", "\u201c", "\u2013", " ", "  ", ".", "XY"]  # fmt: skip
+pieces = [
+    "THE",
+    "The",
+    "the",
+    "citta",
+    "CITTÀ",
+    "cat\u2019s",
+    "l\u2019",
+    "acqua",
+    "Rome",
+    "other",
+    "\u201c",
+    "\u2013",
+    " ",
+    "  ",
+    ".",
+    "XY",
+]
 texts = st.lists(st.sampled_from(pieces), max_size=12).map("".join) | st.text(max_size=20)
 
 

@@ -28,7 +28,23 @@ from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
 Model = Callable[[str], Sequence[str]]
-SPANS = ["https://a.it/b?c=1", "www.x.it", "me@x.it", "{name}", "%s", "<b>", "</b>", "<0>", "47", "1.20", "3", "€5", "A4", "/a/b", "&amp;"]  # fmt: skip
+SPANS = [
+    "https://a.it/b?c=1",
+    "www.x.it",
+    "me@x.it",
+    "{name}",
+    "%s",
+    "<b>",
+    "</b>",
+    "<0>",
+    "47",
+    "1.20",
+    "3",
+    "€5",
+    "A4",
+    "/a/b",
+    "&amp;",
+]
 WORDS = ["one", "two", "The", "cat", "Anna", "20", "See", "is", "I"]
 MARKS = [
     ".",
@@ -75,7 +91,7 @@ NO_NUMBERS = train_tokenizer(["one two Anna Marco"], TokenizerConfig())
 
 lines = st.lists(
     st.sampled_from(SPANS) | st.sampled_from(WORDS) | st.sampled_from(MARKS) | st.just(" "), max_size=14
-).map(" ".join) | st.lists(st.sampled_from([*SPANS, *WORDS, *MARKS, " "]), max_size=14).map("".join)  # fmt: skip
+).map(" ".join) | st.lists(st.sampled_from([*SPANS, *WORDS, *MARKS, " "]), max_size=14).map("".join)
 
 
 def bad_model(seed: int) -> Model:
@@ -183,9 +199,7 @@ def test_spans_that_stand_alone_come_back_exactly_once(words: list[str], seed: i
 
 
 @given(line=lines, seed=st.integers(0, 1000), protects=st.booleans())
-def test_a_translation_is_one_line_with_the_same_beginning(
-    line: str, seed: int, protects: bool
-) -> None:
+def test_a_translation_is_one_line_with_the_same_beginning(line: str, seed: int, protects: bool) -> None:
     found = translated(line, bad_model(seed), protects=protects)
     assert len(f"{found}.".splitlines()) == 1
     indentation = len(line) - len(line.lstrip())
@@ -247,9 +261,7 @@ def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None
         ("two cats<b>one</b>", "owt stac<b>eno</b>"),
     ],
 )
-def test_a_word_that_touches_a_span_is_translated_unless_it_is_an_affix(
-    line: str, expected: str
-) -> None:
+def test_a_word_that_touches_a_span_is_translated_unless_it_is_an_affix(line: str, expected: str) -> None:
     """The model writes each word from its end, so it loses all stand-ins."""
 
     def backwards(text: str) -> list[str]:
@@ -293,9 +305,7 @@ def test_a_text_that_is_no_sentence_gets_no_full_stop(line: str, says: str, expe
 
 @pytest.mark.parametrize("keeps_layout", [True, False])
 def test_a_lost_colon_at_the_end_comes_back_because_it_is_a_sign(*, keeps_layout: bool) -> None:
-    found = translated(
-        "The list:", lambda _: ["La lista"], protects=False, keeps_layout=keeps_layout
-    )
+    found = translated("The list:", lambda _: ["La lista"], protects=False, keeps_layout=keeps_layout)
     assert found == "La lista:"
 
 
@@ -340,9 +350,7 @@ def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
 
     translator = formatted(watches)
     seen = SeenWords.of({"one": 1, "the": 1, "cat": 1})
-    knowing = replace(
-        translator, pipeline=replace(translator.pipeline, keeps_text=True, seen_words=seen)
-    )
+    knowing = replace(translator, pipeline=replace(translator.pipeline, keeps_text=True, seen_words=seen))
     [translation] = knowing.translate([line])
     assert (translation.text, asked) == (expected, read)
 
@@ -371,9 +379,7 @@ def test_a_small_letter_behind_a_label_stays_small() -> None:
         ("\u201c{one} two\u201d", "Anna two", "\u201c{one} TWO\u201d"),
     ],
 )
-def test_marks_around_a_text_that_the_model_does_not_know_stay(
-    line: str, read: str, expected: str
-) -> None:
+def test_marks_around_a_text_that_the_model_does_not_know_stay(line: str, read: str, expected: str) -> None:
     seen: list[str] = []
 
     def watches(text: str) -> list[str]:
@@ -404,10 +410,7 @@ def test_only_alternatives_with_all_spans_are_given() -> None:
 
 
 def test_without_protection_spans_inside_a_sentence_are_left_to_the_model() -> None:
-    assert (
-        translated("wait 47 minutes", lambda text: [text[::-1]], protects=False)
-        == "setunim 74 tiaw"
-    )
+    assert translated("wait 47 minutes", lambda text: [text[::-1]], protects=False) == "setunim 74 tiaw"
 
 
 def test_cells_without_words_never_reach_the_model() -> None:
@@ -432,9 +435,7 @@ def test_cells_without_words_never_reach_the_model() -> None:
 def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
     def translate(texts: Sequence[SourceText]) -> list[Translation]:
         return [
-            Translation(
-                text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
-            )
+            Translation(text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3)
             for text in (each.text for each in texts)
         ]
 
@@ -456,10 +457,7 @@ def test_the_first_text_of_a_line_gets_its_prefix() -> None:
 
     def translate(texts: Sequence[SourceText]) -> list[Translation]:
         seen.extend(texts)
-        return [
-            Translation(text, text, -1.0, (Alternative(text, -1.0),))
-            for text in (each.text for each in texts)
-        ]
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text in (each.text for each in texts)]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
     translator = translator_of(translate, pipeline, protects=True)

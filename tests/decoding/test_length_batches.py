@@ -5,9 +5,7 @@ from transformer_cli.decoding.engine import batches_watched, length_batches
 
 
 @given(lengths=st.lists(st.integers(0, 50)), max_tokens=st.integers(1, 200))
-def test_every_item_is_in_one_batch_and_no_batch_is_over_budget(
-    lengths: list[int], max_tokens: int
-) -> None:
+def test_every_item_is_in_one_batch_and_no_batch_is_over_budget(lengths: list[int], max_tokens: int) -> None:
     items = list(enumerate(lengths))
     batches = list(length_batches(items, lambda item: item[1], max_tokens=max_tokens))
     assert sorted(item for batch in batches for item in batch) == items

@@ -33,9 +33,7 @@ class WordByWord:
     source: Tokenizer
     target: Tokenizer
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         found = []
         for request in requests:
             words = [word.strip() for word in self.source.words(self.source.decode(request.ids))]
@@ -51,7 +49,7 @@ def word_by_word(lines: Sequence[str]) -> Translator:
     words = [in_other_words(word.strip()) for word in source.words(text)]
     target = train_tokenizer([" ".join([*words, *NAMES])], TokenizerConfig())
     spellings = KnownSpellings(source)
-    pipeline = TextPipeline(source, target, PhrasebookData(), 50, splits_sentences=True, spellings=spellings)  # fmt: skip
+    pipeline = TextPipeline(source, target, PhrasebookData(), 50, splits_sentences=True, spellings=spellings)
     engine: object = WordByWord(source, target)
     return Translator(pipeline, engine, DecodingConfig(), protects_spans=True)  # type: ignore[arg-type]
 
@@ -88,9 +86,7 @@ def test_a_page_shows_the_letter_and_a_translation_with_the_same_lines() -> None
 
 
 @pytest.mark.slow
-def test_the_built_in_model_keeps_every_line_of_a_letter(
-    launcher: Launcher, memory_folder: Path
-) -> None:
+def test_the_built_in_model_keeps_every_line_of_a_letter(launcher: Launcher, memory_folder: Path) -> None:
     """The model has learned little after so few updates: only the form is checked."""
     folder = memory_folder / "letter"
     folder.mkdir()

@@ -15,21 +15,17 @@ SAID = {
     "translation as a whole was doubtful: look whether words are missing",
     "is_untranslated": "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
     "is_partly_copied": "a sentence was left as it is, because the model loses the protected parts of it",
-}  # fmt: skip
+}
 
 
 def messages_of(caplog: pytest.LogCaptureFixture, *translations: Translation) -> list[str]:
     with caplog.at_level(logging.WARNING):
-        warn_of_lines(
-            [*enumerate(translations, 1)], max_length=9, is_strict=False, only_green=False
-        )
+        warn_of_lines([*enumerate(translations, 1)], max_length=9, is_strict=False, only_green=False)
     return caplog.messages
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_each_mark_of_a_record_is_told_with_the_number_of_its_line(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_mark_of_a_record_is_told_with_the_number_of_its_line(name: str, caplog: pytest.LogCaptureFixture) -> None:
     marked = replace(PLAIN, **{name: True})  # type: ignore[arg-type]
     assert messages_of(caplog, PLAIN, marked) == [f"line 2: {SAID[name]}"]
 

@@ -140,7 +140,7 @@ def test_a_translator_of_a_live_model_follows_its_weights_and_needs_eval_mode(
     assert live.decoding == SEVERAL
     greedy = build_translator(
         model, tokenizer, tokenizer, config_of(model, SEVERAL), CPU, decoding=DecodingConfig(beam_size=1)
-    )  # fmt: skip
+    )
     assert greedy.decoding.beam_size == 1
     before = list(live.translate(WORDS))
     for parameter in model.train().parameters():
@@ -180,9 +180,7 @@ def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
 
 
 @pytest.mark.long
-def test_the_other_engine_translates_alike_and_its_model_is_kept(
-    run: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_other_engine_translates_alike_and_its_model_is_kept(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("ctranslate2")
     overrides = ["decoding.beam_size=1", "decoding.num_best=1", "decoding.repair=false"]
     expected = list(load_run("saved", overrides).translator.translate(WORDS))
@@ -247,9 +245,7 @@ def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixtur
         assert len(ensemble.engine.models) == 2
         found = list(ensemble.translate(WORDS))
         assert [one.text for one in found] == [one.text for one in wanted]
-        assert [one.score for one in found] == pytest.approx(
-            [one.score for one in wanted], abs=1e-5
-        )
+        assert [one.score for one in found] == pytest.approx([one.score for one in wanted], abs=1e-5)
     assert isinstance(load_run([], []).translator.engine, PyTorchEngine)
 
 
@@ -280,9 +276,7 @@ def test_without_a_name_the_newest_run_is_loaded_or_the_demonstration_model_with
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     newest = load_translator()
-    assert [one.text for one in newest.translate(WORDS)] == [
-        one.text for one in load_translator(run).translate(WORDS)
-    ]
+    assert [one.text for one in newest.translate(WORDS)] == [one.text for one in load_translator(run).translate(WORDS)]
     assert caplog.text == ""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")

@@ -36,9 +36,7 @@ def memory_of(*pairs: tuple[str, str]) -> TranslationMemory:
     return TranslationMemory.of(given, lambda text: text.replace("\xad", ""), "m.csv")
 
 
-def test_a_text_is_found_as_a_whole_whatever_its_white_space_and_what_the_model_does_not_see() -> (
-    None
-):
+def test_a_text_is_found_as_a_whole_whatever_its_white_space_and_what_the_model_does_not_see() -> None:
     memory = memory_of(("Good morning.", "Buondì."))
     for text, expected in {
         "Good morning.": "Buondì.",
@@ -124,15 +122,11 @@ def test_a_corrected_line_is_printed_where_only_trusted_ones_are(
 
 
 @pytest.mark.long
-def test_paragraphs_of_documents_are_found_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_paragraphs_of_documents_are_found_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.csv").write_text(CSV)
     (tmp_path / "page.html").write_text("<p>Where is the station?</p><p>Good evening.</p>")
     output = tmp_path / "pagina.html"
-    translate_command(
-        run=RUN, input_file=tmp_path / "page.html", output_file=output, memory=tmp_path / "m.csv"
-    )
+    translate_command(run=RUN, input_file=tmp_path / "page.html", output_file=output, memory=tmp_path / "m.csv")
     assert "<p>Dove si trova la stazione?</p>" in output.read_text()
 
 
@@ -157,7 +151,7 @@ def saved(path: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def sides(path: Path, source: str = "en", target: str = "it", encoding: str | None = None) -> list[tuple[str, str]]:  # fmt: skip
+def sides(path: Path, source: str = "en", target: str = "it", encoding: str | None = None) -> list[tuple[str, str]]:
     return [pair[:2] for pair in read_memory(path, source, target, encoding)]
 
 
@@ -215,9 +209,7 @@ def test_a_text_in_another_language_is_doubted_where_no_name_tells_it(
 
 @pytest.mark.parametrize("name", ["m.tsv", "m.csv", "m.txt", "m.tab"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_quotes_of_a_text_with_tabs_mean_what_spreadsheets_mean(
-    name: str, encoding: str, tmp_path: Path
-) -> None:
+def test_quotes_of_a_text_with_tabs_mean_what_spreadsheets_mean(name: str, encoding: str, tmp_path: Path) -> None:
     rows = [
         ["English", "Italian"],
         ["Good morning.", 'Buondì, "signore"'],
@@ -279,9 +271,7 @@ def test_the_way_that_the_hint_about_an_encoding_names_leads_to_a_memory(tmp_pat
         ("m.csv", "English,Italian\n" + "Yes.,\0\n" * 3),
     ],
 )
-def test_hints_about_a_memory_name_no_option_of_another_command(
-    name: str, text: str, tmp_path: Path
-) -> None:
+def test_hints_about_a_memory_name_no_option_of_another_command(name: str, text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as refused:
         read_memory(saved(tmp_path / name, text), "en", "it")
     assert "the names of the languages in the first row" in str(refused.value.hint)
@@ -306,16 +296,12 @@ def test_an_input_that_shows_its_encoding_keeps_it_beside_a_memory_in_another_on
     path, output = saved(tmp_path / "in.txt", "The caf\u00e9.\n", encoding), tmp_path / "out.txt"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     given = path if has_path else None
-    translate_command(
-        run=RUN, input_file=given, output_file=output, memory=legacy, encoding="windows-1252"
-    )
+    translate_command(run=RUN, input_file=given, output_file=output, memory=legacy, encoding="windows-1252")
     assert output.read_text(encoding=encoding) == "Il caff\u00e8.\n"
 
 
 @pytest.mark.long
-def test_the_command_takes_every_kind_of_memory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_every_kind_of_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     openpyxl = pytest.importorskip("openpyxl", reason="the extra corpora")
     pytest.importorskip("lxml", reason="the extra corpora")
     workbook = openpyxl.Workbook()
@@ -335,6 +321,9 @@ def test_the_command_takes_every_kind_of_memory(
     assert capsys.readouterr().out == "Perché sì.\n"
     output = tmp_path / "out.txt"
     translate_command(
-        run=RUN, input_file=tmp_path / "in.txt", output_file=output, **legacy  # type: ignore[arg-type]
-    )  # fmt: skip
+        run=RUN,
+        input_file=tmp_path / "in.txt",
+        output_file=output,
+        **legacy,  # type: ignore[arg-type]
+    )
     assert output.read_bytes() == "Perché sì.\n".encode("cp1252")

@@ -24,9 +24,7 @@ texts = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size
 @given(texts=texts)
 def test_the_matrix_holds_the_scores_of_sacrebleu(texts: list[str]) -> None:
     metric = CHRF()
-    expected = [
-        [metric.sentence_score(text, [reference]).score for reference in texts] for text in texts
-    ]
+    expected = [[metric.sentence_score(text, [reference]).score for reference in texts] for text in texts]
     assert chrf_matrix(texts) == pytest.approx(np.array(expected), abs=1e-9)
 
 
@@ -68,9 +66,7 @@ def test_a_translator_chooses_among_all_candidates(sampling: dict[str, int] | No
     by_risk = translator(tokenizer, num_best=2, mbr={"candidates": 8}, **search)
     lines = [f"{one} {other}" for one in WORDS for other in WORDS]
     num_changed = 0
-    for all_of_line, chosen in zip(
-        by_score.translate(lines), by_risk.translate(lines), strict=True
-    ):
+    for all_of_line, chosen in zip(by_score.translate(lines), by_risk.translate(lines), strict=True):
         parts = by_score.pipeline.prepare(chosen.source).requests
         assert len(parts) == 1
         if sampling is None:
@@ -78,7 +74,7 @@ def test_a_translator_chooses_among_all_candidates(sampling: dict[str, int] | No
             utilities = expected_utilities(texts)
             expected = sorted(texts, key=lambda text: -utilities[texts.index(text)])
             assert [one.text for one in chosen.alternatives] == expected[:2]
-        assert {one.text for one in chosen.alternatives} <= {one.text for one in all_of_line.alternatives}  # fmt: skip
+        assert {one.text for one in chosen.alternatives} <= {one.text for one in all_of_line.alternatives}
         assert chosen.text == chosen.alternatives[0].text
         num_changed += chosen.text != all_of_line.text
     assert num_changed > 3

@@ -56,9 +56,7 @@ def pytorch() -> Any:
 
 
 def require_equal(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
-    assert [[one.ids for one in each] for each in found] == [
-        [one.ids for one in each] for each in expected
-    ]
+    assert [[one.ids for one in each] for each in found] == [[one.ids for one in each] for each in expected]
     of = [np.array([one.score for each in both for one in each]) for both in (found, expected)]
     np.testing.assert_allclose(*of, atol=1e-4)
 
@@ -80,15 +78,25 @@ def test_it_finds_the_translations_and_scores_of_pytorch(
     [("pre", "sinusoidal"), ("post", "sinusoidal_halves"), ("post", "sinusoidal_marian")],
 )
 @pytest.mark.parametrize("tied", ["none", "target-output", "all"])
-def test_untrained_models_of_other_forms_give_the_same(
-    placement: str, positions: str, tied: str
-) -> None:
+def test_untrained_models_of_other_forms_give_the_same(placement: str, positions: str, tied: str) -> None:
     torch.manual_seed(5)
     config = ModelConfig(
-        d_model=12, num_heads=3, d_ff=20, encoder_layers=2, decoder_layers=2, norm="layernorm", norm_placement=placement,
-        activation="relu", positions=positions, tie_embeddings=tied, attention_bias=tied == "none",
-        feed_forward_bias=tied == "all", output_bias=tied == "none", scale_embeddings=tied != "all", alignment_head=1 if tied == "all" else None,
-    )  # fmt: skip
+        d_model=12,
+        num_heads=3,
+        d_ff=20,
+        encoder_layers=2,
+        decoder_layers=2,
+        norm="layernorm",
+        norm_placement=placement,
+        activation="relu",
+        positions=positions,
+        tie_embeddings=tied,
+        attention_bias=tied == "none",
+        feed_forward_bias=tied == "all",
+        output_bias=tied == "none",
+        scale_embeddings=tied != "all",
+        alignment_head=1 if tied == "all" else None,
+    )
     model = Transformer(config, 30, 30).eval()
     for parameter in model.parameters():  # norms and biases, too, so that none is 1 or 0
         parameter.data.add_(torch.randn_like(parameter), alpha=0.1)
@@ -104,10 +112,7 @@ def test_untrained_models_of_other_forms_give_the_same(
     require_equal(engine.translate(requests, options), expected.translate(requests, options))
     targets: list[tuple[int, ...]] = [(4, 5, 9, 3), (), (8,) * 7]
     for num_best in (0, 3):
-        both = [
-            one.explain(requests, targets, batch_tokens=99, num_best=num_best)
-            for one in (engine, expected)
-        ]
+        both = [one.explain(requests, targets, batch_tokens=99, num_best=num_best) for one in (engine, expected)]
         for ours, theirs, request in zip(*both, requests, strict=True):
             assert ours.alignment == theirs.alignment
             np.testing.assert_array_equal(ours.best_ids, theirs.best_ids)
@@ -165,16 +170,12 @@ def test_the_larger_the_model_the_fewer_tokens_it_takes(
         assert asked
 
 
-def test_pytorch_has_the_machine_of_the_config_behind_it(
-    files: TrainedFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pytorch_has_the_machine_of_the_config_behind_it(files: TrainedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first sentences need no GPU; a file does."""
     runtime = files.config.runtime.model_copy(update={"device": "auto", "precision": "auto"})
     config = files.config.model_copy(update={"runtime": runtime})
     opened: list[Config] = []
-    monkeypatch.setattr(
-        pytorch_engine, "open_pytorch_engine", lambda _, config, alone: opened.append(config)
-    )
+    monkeypatch.setattr(pytorch_engine, "open_pytorch_engine", lambda _, config, alone: opened.append(config))
     engine = load_numpy_engine(files, config, partial(load_pytorch_engine, files, config))
     assert engine is not None
     engine.pytorch()
@@ -193,9 +194,7 @@ def test_pytorch_has_the_machine_of_the_config_behind_it(
         {"runtime": {"precision": "bfloat16"}},
     ],
 )
-def test_other_models_and_machines_are_left_to_pytorch(
-    files: TrainedFiles, change: dict[str, dict[str, Any]]
-) -> None:
+def test_other_models_and_machines_are_left_to_pytorch(files: TrainedFiles, change: dict[str, dict[str, Any]]) -> None:
     """Also weights that do not fit the config: PyTorch then says what is wrong."""
     [(section, values)] = change.items()
     changed = getattr(files.config, section).model_copy(update=values)
@@ -211,16 +210,14 @@ def nested(content: bytes) -> bytes:
     return (100_000).to_bytes(8, "little") + b"[" * 100_000
 
 
-@pytest.mark.parametrize(
-    "spoil", [damaged, nested, lambda content: b"\xff" * 8 + content[8:], lambda content: b""]
-)
+@pytest.mark.parametrize("spoil", [damaged, nested, lambda content: b"\xff" * 8 + content[8:], lambda content: b""])
 def test_weights_that_are_none_are_left_to_pytorch(
     files: TrainedFiles, spoil: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = type(files.checkpoint).file
     monkeypatch.setattr(
         type(files.checkpoint), "file", lambda self, name, **options: spoil(read(self, name, **options))
-    )  # fmt: skip
+    )
     assert load_numpy_engine(files, files.config, nobody) is None
 
 
@@ -272,9 +269,7 @@ def test_pytorch_goes_on_with_the_weights_in_memory_after_the_run_is_gone(
         require_equal(engine.translate(requests, options), pytorch.translate(requests, options))
 
 
-def test_threads_that_need_pytorch_at_the_same_time_build_it_once(
-    files: TrainedFiles, pytorch: Any
-) -> None:
+def test_threads_that_need_pytorch_at_the_same_time_build_it_once(files: TrainedFiles, pytorch: Any) -> None:
     built: list[Any] = []
 
     def build(weights: Any) -> Any:

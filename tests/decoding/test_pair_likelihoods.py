@@ -25,9 +25,7 @@ def test_each_pair_has_the_log_probability_that_the_engine_sums(batch_tokens: in
     for (source, target), one in zip(PAIRS, found, strict=True):
         source_ids = of_words.pipeline.source_ids(source)
         target_ids = of_words.pipeline.target_ids(target.strip())
-        expected = of_words.engine.negative_log_likelihood(
-            [source_ids], [target_ids], batch_tokens=100
-        )
+        expected = of_words.engine.negative_log_likelihood([source_ids], [target_ids], batch_tokens=100)
         assert one.log_probability == pytest.approx(-expected, abs=1e-5)
 
 
@@ -37,13 +35,13 @@ def test_the_likelihood_of_a_translation_is_the_score_that_the_search_gave_it() 
     with torch.no_grad():  # another model, which ends many translations
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator).double())
-    of_words = translator(TOKENIZER, model=model, beam_size=8, num_best=8, length_penalty=0.0, max_length=20, allow_unknown=False)  # fmt: skip
+    of_words = translator(
+        TOKENIZER, model=model, beam_size=8, num_best=8, length_penalty=0.0, max_length=20, allow_unknown=False
+    )
     num_ended = 0
     for translation in of_words.translate(["uno due tre", "sei", *WORDS]):
         pairs = [(translation.source, one.text) for one in translation.alternatives]
-        for one, alternative in zip(
-            pair_likelihoods(of_words, pairs), translation.alternatives, strict=True
-        ):
+        for one, alternative in zip(pair_likelihoods(of_words, pairs), translation.alternatives, strict=True):
             if one.num_tokens <= 20:  # the search did not stop at the maximal length, before [EOS]
                 num_ended += 1
                 assert one.log_probability == pytest.approx(alternative.score, abs=1e-4)
@@ -59,17 +57,13 @@ def test_a_pair_that_is_too_long_is_shortened_with_a_warning(
         [found] = pair_likelihoods(of_words, [("uno", long)])
     assert found.num_tokens == 12
     assert math.isfinite(found.log_probability)
-    assert caplog.messages == [
-        "pairs of more than 12 tokens, of which only the beginning was scored: 1"
-    ]
+    assert caplog.messages == ["pairs of more than 12 tokens, of which only the beginning was scored: 1"]
 
 
 def test_without_an_end_symbol_a_blank_pair_has_no_token() -> None:
     task = SequencesData(source="sequences", task="drop-first", end_symbol=False)
     model = random_model(TOKENIZER)
-    assert pair_likelihoods(translator(TOKENIZER, model=model, data=task), [("", "")]) == [
-        PairLikelihood(0.0, 0)
-    ]
+    assert pair_likelihoods(translator(TOKENIZER, model=model, data=task), [("", "")]) == [PairLikelihood(0.0, 0)]
     assert pair_likelihoods(translator(TOKENIZER), []) == []
 
 

@@ -54,19 +54,22 @@ def test_the_pieces_around_protected_spans_are_pieces_also_with_stand_ins() -> N
     ("pieces", "source", "text", "expected"),
     [
         # Another case of the first letter, other marks, other white space.
-        ([("we go", "Andiamo"), ("it is late", "\u00c8 tardi.")], "We go,  it  is late.", "Andiamo, \u00e8 tardi.", [("We go,", "Andiamo,"), ("it  is late.", "\u00e8 tardi.")]),
+        (
+            [("we go", "Andiamo"), ("it is late", "\u00c8 tardi.")],
+            "We go,  it  is late.",
+            "Andiamo, \u00e8 tardi.",
+            [("We go,", "Andiamo,"), ("it  is late.", "\u00e8 tardi.")],
+        ),
         # A piece that vanishes, and one that cannot be found, are one with what is beside them, and nothing else is.
         ([("a b", "A"), ("c d", ""), ("e", "E")], "a b, c d, e", "A, E", [("a b,", "A,"), ("c d, ", " "), ("e", "E")]),
         ([("a", "A"), ("x", "Y"), ("e", "E")], "a b c e", "A B E", [("a", "A"), (" b c ", " B "), ("e", "E")]),
         ([("a", "A"), ("b", "B")], "q", "A B", [("q", "A B")]),
     ],
-)  # fmt: skip
+)
 def test_pieces_are_found_in_the_texts(
     pieces: list[tuple[str, str]], source: str, text: str, expected: list[tuple[str, str]]
 ) -> None:
-    found = Translation(
-        source, text, 0.0, (), pieces=tuple(TranslatedPiece(*each) for each in pieces)
-    )
+    found = Translation(source, text, 0.0, (), pieces=tuple(TranslatedPiece(*each) for each in pieces))
     of_source, of_text = zip(*shown(found), strict=True)
     assert [each.strip() for each in of_source] == [each.strip() for each, _ in expected]
     assert [each.strip() for each in of_text] == [each.strip() for _, each in expected]
@@ -74,9 +77,7 @@ def test_pieces_are_found_in_the_texts(
 
 def test_two_models_in_a_row_have_the_ends_that_both_have() -> None:
     def of(source: str, text: str, *pieces: tuple[str, str]) -> Translation:
-        return Translation(
-            source, text, 0.0, (), pieces=tuple(TranslatedPiece(*each) for each in pieces)
-        )
+        return Translation(source, text, 0.0, (), pieces=tuple(TranslatedPiece(*each) for each in pieces))
 
     first = of("a, b, c d", "x, y, z", ("a", "x"), ("b", "y"), ("c d", "z"))
     second = of("x, y, z", "u, v w", ("x", "u"), ("y, z", "v w"))

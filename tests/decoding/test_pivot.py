@@ -28,9 +28,7 @@ def to_hotels() -> Translator:
 
 def to_capitals(**decoding: object) -> Translator:
     """The second model, with two different answers."""
-    return stub_translator(
-        lambda text: [text.upper(), "the garden"], languages=("en", "it"), **decoding
-    )
+    return stub_translator(lambda text: [text.upper(), "the garden"], languages=("en", "it"), **decoding)
 
 
 LINES = ["the train waits.", "", "  - the house burns. the letter falls.", "42"]
@@ -64,16 +62,14 @@ def test_what_the_first_model_cannot_translate_stays_as_it_is() -> None:
 
 
 def test_a_number_that_changes_on_the_way_is_a_doubt() -> None:
-    first, second = Translation("Es ist 7.", "It is 7.", -1.0, ()), Translation("It is 7.", "Sono 8.", -1.0, ())  # fmt: skip
+    first, second = Translation("Es ist 7.", "It is 7.", -1.0, ()), Translation("It is 7.", "Sono 8.", -1.0, ())
     assert NUMBERS in through_pivot(first, second, Direction("de", "it")).doubts
     right = replace(second, text="Sono 7.")
     assert through_pivot(first, right, Direction("de", "it")).doubts == ()
 
 
 def test_models_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(
-        UsageError, match="the first model translates en-it, and the second one de-en"
-    ):
+    with pytest.raises(UsageError, match="the first model translates en-it, and the second one de-en"):
         to_hotels().after(to_capitals())
     with pytest.raises(UsageError, match="describe one model"):
         next(to_capitals().after(to_hotels()).translate(["x"], with_details=True))
@@ -134,13 +130,9 @@ def test_the_command_shows_both_steps(capfd: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_a_memory_is_of_the_first_and_the_last_language(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_memory_is_of_the_first_and_the_last_language(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "corrected.tsv").write_text("de\tit\nder train\til treno\n")
-    options = TranslateOptions(
-        run=["de-en", "en-it"], via="en", memory=tmp_path / "corrected.tsv", as_json=True
-    )
+    options = TranslateOptions(run=["de-en", "en-it"], via="en", memory=tmp_path / "corrected.tsv", as_json=True)
     translate_lines(["der train", "the train"], None, options)
     known, other = map(json.loads, capfd.readouterr().out.splitlines())
     assert (known["translation"], known["memory"]) == ("il treno", True)
@@ -162,9 +154,7 @@ def test_a_memory_is_of_the_first_and_the_last_language(
         ({"alignment": True}, "--alignment does not work with --via"),
     ],
 )
-def test_what_cannot_be_asked_of_two_models_is_refused(
-    changes: dict[str, object], said: str
-) -> None:
+def test_what_cannot_be_asked_of_two_models_is_refused(changes: dict[str, object], said: str) -> None:
     options = TranslateOptions(run=["de-en", "en-it"], via="en")
     with pytest.raises(UsageError, match=said):
         translate_lines(["x"], None, replace(options, **changes))  # type: ignore[arg-type]

@@ -20,13 +20,9 @@ ITALIAN = [
 ]
 SUBWORDS = train_tokenizer(ITALIAN, TokenizerConfig(kind="bpe", vocab_size=330))
 UNIGRAM = train_tokenizer(ITALIAN, TokenizerConfig(kind="unigram", vocab_size=330))
-CHINESE = train_tokenizer(
-    ["我喜欢你。", "你好吗", "我们去"], TokenizerConfig(kind="bpe", vocab_size=290)
-)
+CHINESE = train_tokenizer(["我喜欢你。", "你好吗", "我们去"], TokenizerConfig(kind="bpe", vocab_size=290))
 beginnings = st.sampled_from(ITALIAN).flatmap(
-    lambda line: st.integers(0, line.count(" ") + 1).map(
-        lambda number: " ".join(line.split(" ")[:number])
-    )
+    lambda line: st.integers(0, line.count(" ") + 1).map(lambda number: " ".join(line.split(" ")[:number]))
 )
 
 
@@ -42,9 +38,7 @@ def test_every_translation_begins_with_the_prefix_and_then_a_new_word_begins(
     tokenizer: Tokenizer, prefix: str, source: str
 ) -> None:
     model = random_model(tokenizer, max_length=100)
-    of_all = of_tokenizer(
-        tokenizer, model=model, beam_size=4, num_best=4, max_length=3, split_sentences=False
-    )
+    of_all = of_tokenizer(tokenizer, model=model, beam_size=4, num_best=4, max_length=3, split_sentences=False)
     [translation] = of_all.translate([source], prefixes=[prefix])
     assert len(translation.alternatives) == 4 or not prefix
     for alternative in translation.alternatives:
@@ -130,8 +124,6 @@ def test_forced_scores_are_log_probabilities_of_the_whole_translation() -> None:
     pipeline = of_words.pipeline
     [part] = pipeline.prepare("uno due", "sei sette").requests
     [[hypothesis]] = of_words.engine.translate([part], of_words.decoding)
-    expected = of_words.engine.negative_log_likelihood(
-        [part.ids], [hypothesis.ids], batch_tokens=100
-    )
+    expected = of_words.engine.negative_log_likelihood([part.ids], [hypothesis.ids], batch_tokens=100)
     assert translation.score == pytest.approx(-expected, abs=1e-6)
     assert torch.isfinite(torch.tensor(expected))

@@ -20,10 +20,15 @@ def model_of(positions: str = "sinusoidal") -> Transformer:
     torch.manual_seed(3)
     config = ModelConfig.model_validate(
         {
-            "d_model": 16, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 1,
-            "positions": positions, "max_length": 64,
+            "d_model": 16,
+            "num_heads": 2,
+            "d_ff": 16,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "positions": positions,
+            "max_length": 64,
         }
-    )  # fmt: skip
+    )
     model = Transformer(config, VOCAB_SIZE, VOCAB_SIZE).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -35,9 +40,7 @@ MODEL = model_of()
 sources = st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=6)
 
 
-def search(
-    some: list[list[int]], *, beam_size: int | None, num_pads: int = 0, pad_id: int = PAD
-) -> Hypotheses:
+def search(some: list[list[int]], *, beam_size: int | None, num_pads: int = 0, pad_id: int = PAD) -> Hypotheses:
     """Beam search, or greedy search if `beam_size` is None, with this much padding after each source."""
     width = max(map(len, some)) + num_pads
     ids = torch.tensor([[*one, *[pad_id] * (width - len(one))] for one in some])
@@ -63,9 +66,7 @@ def found(hypotheses: Hypotheses, sentence: int) -> list[tuple[list[int], float]
     ]
 
 
-def assert_close(
-    actual: list[tuple[list[int], float]], expected: list[tuple[list[int], float]]
-) -> None:
+def assert_close(actual: list[tuple[list[int], float]], expected: list[tuple[list[int], float]]) -> None:
     assert [ids for ids, _ in actual] == [ids for ids, _ in expected]
     scores = [score for _, score in expected]
     assert [score for _, score in actual] == pytest.approx(scores, abs=1e-9)
@@ -87,9 +88,7 @@ def test_a_beam_of_one_is_greedy_search_with_a_real_model_too(some: list[list[in
 @pytest.mark.parametrize("beam_size", [None, 3])
 @settings(max_examples=30)
 @given(some=st.lists(sources, min_size=1, max_size=5), num_pads=st.integers(1, 9))
-def test_more_padding_changes_no_translation(
-    beam_size: int | None, some: list[list[int]], num_pads: int
-) -> None:
+def test_more_padding_changes_no_translation(beam_size: int | None, some: list[list[int]], num_pads: int) -> None:
     """F3: for any ids at padded positions and any other sentences in the batch."""
     plain = search(some, beam_size=beam_size)
     for pad_id in (PAD, 7):

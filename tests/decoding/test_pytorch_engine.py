@@ -26,9 +26,7 @@ EOS = Tokenizer.eos_id
 VOCAB_SIZE = TOKENIZER.vocab_size
 BFLOAT16 = Machine(torch.device("cpu"), torch.bfloat16)
 GREEDY, BEAM = DecodingConfig(beam_size=1), DecodingConfig(beam_size=3, num_best=3)
-SOURCES: list[TokenIds] = [
-    (*range(4, 4 + length), EOS) for length in (3, 1, 8, 5, 1, 2, 7, 4, 6, 3, 8, 2)
-]
+SOURCES: list[TokenIds] = [(*range(4, 4 + length), EOS) for length in (3, 1, 8, 5, 1, 2, 7, 4, 6, 3, 8, 2)]
 
 
 def engine_of(
@@ -42,15 +40,10 @@ def engine_of(
 ENGINE: Engine = engine_of(random_model(TOKENIZER))
 METHODS: dict[str, Callable[[Engine], object]] = {
     "translate": lambda engine: engine.translate([*map(Request, SOURCES)], BEAM),
-    "negative_log_likelihood": lambda engine: engine.negative_log_likelihood(
-        SOURCES, SOURCES, batch_tokens=20
-    ),
-    "next_token_probabilities": lambda engine: engine.next_token_probabilities(
-        SOURCES[0], (4, 5)
-    ).tolist(),
+    "negative_log_likelihood": lambda engine: engine.negative_log_likelihood(SOURCES, SOURCES, batch_tokens=20),
+    "next_token_probabilities": lambda engine: engine.next_token_probabilities(SOURCES[0], (4, 5)).tolist(),
     "explain": lambda engine: [
-        one.attention.tolist()
-        for one in engine.explain([*map(Request, SOURCES)], SOURCES, batch_tokens=20)
+        one.attention.tolist() for one in engine.explain([*map(Request, SOURCES)], SOURCES, batch_tokens=20)
     ],
 }
 each_method = pytest.mark.parametrize("call", METHODS.values(), ids=METHODS.keys())
@@ -62,9 +55,7 @@ def assert_same(actual: list[Hypothesis], expected: list[Hypothesis]) -> None:
     assert [hypothesis.score for hypothesis in actual] == pytest.approx(scores, abs=1e-9)
 
 
-source_ids = st.lists(st.integers(4, VOCAB_SIZE - 1), min_size=1, max_size=6).map(
-    lambda ids: (*ids, EOS)
-)
+source_ids = st.lists(st.integers(4, VOCAB_SIZE - 1), min_size=1, max_size=6).map(lambda ids: (*ids, EOS))
 
 
 @pytest.mark.long
@@ -104,9 +95,7 @@ def test_hypotheses_come_in_the_order_of_the_sources_in_any_batch(
 def test_ids_hold_no_padding_and_end_with_the_end_symbol_unless_they_were_cut() -> None:
     max_length = 4
     options = DecodingConfig(beam_size=3, num_best=3, max_length=max_length)
-    all_ids = [
-        h.ids for of_one in ENGINE.translate([*map(Request, SOURCES)], options) for h in of_one
-    ]
+    all_ids = [h.ids for of_one in ENGINE.translate([*map(Request, SOURCES)], options) for h in of_one]
     for ids in all_ids:
         assert not {Tokenizer.pad_id, Tokenizer.sos_id, EOS} & {*ids[:-1]}
         assert ids[-1] == EOS or len(ids) == max_length
@@ -118,9 +107,7 @@ def test_ids_hold_no_padding_and_end_with_the_end_symbol_unless_they_were_cut() 
 def test_the_likelihood_of_what_was_found_is_the_score_of_the_search(batch_tokens: int) -> None:
     options = DecodingConfig(beam_size=3, length_penalty=0.0)
     best = [of_one[0] for of_one in ENGINE.translate([*map(Request, SOURCES)], options)]
-    found = ENGINE.negative_log_likelihood(
-        SOURCES, [hypothesis.ids for hypothesis in best], batch_tokens=batch_tokens
-    )
+    found = ENGINE.negative_log_likelihood(SOURCES, [hypothesis.ids for hypothesis in best], batch_tokens=batch_tokens)
     assert found == pytest.approx(-math.fsum(hypothesis.score for hypothesis in best), abs=1e-9)
 
 
@@ -144,7 +131,7 @@ def test_an_unshifted_decoder_reads_the_target_itself() -> None:
     model = random_model(TOKENIZER)
     unshifted = engine_of(model, sequence_format=SequenceFormat(has_end=False, is_shifted=False))
     source, target = (4, 5, 6), (7, 8, 9)
-    logits = model(torch.tensor([source]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([target]))  # fmt: skip
+    logits = model(torch.tensor([source]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([target]))
     expected = nn.functional.cross_entropy(logits[0], torch.tensor(target), reduction="sum")
     found = unshifted.negative_log_likelihood([source], [target], batch_tokens=10)
     assert found == pytest.approx(expected.item(), abs=1e-9)
@@ -172,9 +159,7 @@ def test_several_threads_get_what_one_thread_gets(machine: Machine) -> None:
         return [work(number) for _ in range(2)]
 
     with ThreadPoolExecutor(len(jobs)) as threads:
-        for found, expected in zip(
-            threads.map(work_at_once, range(len(jobs))), serial, strict=True
-        ):
+        for found, expected in zip(threads.map(work_at_once, range(len(jobs))), serial, strict=True):
             assert found == [expected] * 2
 
 
@@ -188,9 +173,7 @@ def test_a_model_in_training_mode_is_refused(call: Callable[[Engine], object]) -
 
 @pytest.mark.long
 @each_method
-def test_the_training_flag_is_never_touched(
-    call: Callable[[Engine], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_training_flag_is_never_touched(call: Callable[[Engine], object], monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(TOKENIZER, dropout=0.5)
 
     def touched(self: nn.Module, name: str, value: object) -> None:

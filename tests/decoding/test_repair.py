@@ -32,9 +32,7 @@ class TalkingEngine(StubEngine):
         self.say = say
         self.options: list[DecodingConfig] = []
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         self.options.append(options)
         return [self._found(request, options) for request in requests]
 
@@ -68,9 +66,7 @@ def test_a_loop_is_searched_again_without_repetitions() -> None:
 
 
 @pytest.mark.parametrize(("length", "num_searches"), [(30, 1), (10, 2)])
-def test_a_run_of_letters_that_is_no_word_is_searched_once_and_stays(
-    length: int, num_searches: int
-) -> None:
+def test_a_run_of_letters_that_is_no_word_is_searched_once_and_stays(length: int, num_searches: int) -> None:
     """A key that was held down, or a key for a program: each search of it goes on to the longest translation."""
     of = translator_that(loops_unless_blocked)
     text = "hotel" * length
@@ -274,12 +270,8 @@ def test_a_short_translation_with_every_clause_is_searched_again_only_if_the_mod
         return [(f"TRAIN SLEEPS, {second}." if "," in text else "TRAIN.", score)]
 
     of = translator_that(short)
-    written, read = (
-        len(of.pipeline.source_ids(text)) for text in (short(source, of.decoding)[0][0], source)
-    )
-    ratio = (
-        0.5 * written / read
-    )  # nearly all translations of the training are longer than this times the source
+    written, read = (len(of.pipeline.source_ids(text)) for text in (short(source, of.decoding)[0][0], source))
+    ratio = 0.5 * written / read  # nearly all translations of the training are longer than this times the source
     of = replace(of, pipeline=replace(of.pipeline, seen=SeenLengths(None, ratio)))
     assert [each.text for each in of.translate([source])] == [f"TRAIN SLEEPS, {second}."]
     assert isinstance(of.engine, TalkingEngine)
@@ -299,11 +291,14 @@ def without_brackets(text: str, options: DecodingConfig) -> list[tuple[str, floa
         ("The hotel (the house) sleeps.", "THE HOTEL (THE HOUSE) SLEEPS."),
         ("(the train) The sister waits.", "(THE TRAIN) THE SISTER WAITS."),
         ("The hotel [the garden [the house]].", "THE HOTEL [THE GARDEN [THE HOUSE]]."),
-        ("The train falls. The hotel (the house) burns! The doctor works.", "THE TRAIN FALLS. THE HOTEL (THE HOUSE) BURNS! THE DOCTOR WORKS."),
+        (
+            "The train falls. The hotel (the house) burns! The doctor works.",
+            "THE TRAIN FALLS. THE HOTEL (THE HOUSE) BURNS! THE DOCTOR WORKS.",
+        ),
         ("  - the hotel | the train (the house)", "  - THE HOTEL | THE TRAIN (THE HOUSE)"),
         ("THE HOTEL (THE HOUSE) SLEEPS.", "THE HOTEL (THE HOUSE) SLEEPS."),
     ],
-)  # fmt: skip
+)
 def test_the_words_in_brackets_that_a_model_loses_are_translated_by_themselves(
     line: str, text: str, protects: bool
 ) -> None:
@@ -326,9 +321,7 @@ def test_without_the_setting_brackets_stay_lost() -> None:
 
 
 def test_brackets_with_a_given_beginning_are_left_to_the_model() -> None:
-    [found] = translator_that(without_brackets).translate(
-        ["The hotel (the house) sleeps."], prefixes=["THE"]
-    )
+    [found] = translator_that(without_brackets).translate(["The hotel (the house) sleeps."], prefixes=["THE"])
     assert found.text == "THE HOTEL SLEEPS."
 
 
@@ -356,7 +349,15 @@ def test_brackets_around_nothing_do_not_change_the_words_beside_them(line: str, 
 
 
 @pytest.mark.parametrize("line_break", ["\r", "\n", "\u2028", "\x0b", "\x85"])
-@pytest.mark.parametrize("form", ["({}) The hotel sleeps.", '"{}" The hotel sleeps.', "\u2014 {} The hotel sleeps \u201c", "The hotel {}(...) sleeps."])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        "({}) The hotel sleeps.",
+        '"{}" The hotel sleeps.',
+        "\u2014 {} The hotel sleeps \u201c",
+        "The hotel {}(...) sleeps.",
+    ],
+)
 def test_what_comes_back_from_a_line_has_no_line_break(form: str, line_break: str) -> None:
     line = form.format(line_break)
     [found] = translator_that(confused_by_marks).translate([line])
@@ -387,9 +388,7 @@ def test_words_around_a_loop_stay_and_one_copy_of_it() -> None:
 class Measuring(TalkingEngine):
     """Says of each given token that its log-probability is -0.5, and that all tokens of the source were read alike."""
 
-    def explain(
-        self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any
-    ) -> list[Explanation]:
+    def explain(self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any) -> list[Explanation]:
         explained = super().explain(requests, targets)
         return [
             replace(
@@ -455,7 +454,7 @@ def test_a_lost_number_comes_back_by_protection() -> None:
 
 
 def calibrated(of: Translator, *, least_confidence: float, most_pieces: float) -> Translator:
-    quality = Quality({}, {}, 0.0, 0.0, least_confidence, most_pieces, None, QualityPromise("chrf", 60, 0.05, 0.95), {})  # fmt: skip
+    quality = Quality({}, {}, 0.0, 0.0, least_confidence, most_pieces, None, QualityPromise("chrf", 60, 0.05, 0.95), {})
     return replace(of, pipeline=replace(of.pipeline, qualities={"en-it": quality}))
 
 
@@ -472,9 +471,7 @@ def test_an_unsure_translation_of_unknown_words_is_not_written() -> None:
 
 @pytest.mark.parametrize("sign", ["\U0001f600", "<p>"])
 def test_words_beside_an_emoji_or_a_tag_do_not_stay_because_of_it(sign: str) -> None:
-    of = translator_that(
-        lambda text, options: [("THE TRAIN", -9.0 if re.search(r"UNK|<", text) else -0.1)]
-    )
+    of = translator_that(lambda text, options: [("THE TRAIN", -9.0 if re.search(r"UNK|<", text) else -0.1)])
     unsure = calibrated(of, least_confidence=0.5, most_pieces=0.5)
     [found] = unsure.translate([f"the {sign}train"])
     assert "TRAIN" in found.text
@@ -489,9 +486,7 @@ def test_a_row_of_marks_makes_no_pieces_of_a_word() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("kind", ["gnmt", "average"])
-def test_the_confidence_is_the_mean_probability_whatever_the_length_penalty(
-    alpha: float, kind: str
-) -> None:
+def test_the_confidence_is_the_mean_probability_whatever_the_length_penalty(alpha: float, kind: str) -> None:
     options = DecodingConfig.model_validate({"length_penalty": alpha, "length_normalization": kind})
     length, log_prob = 7, -3.5
     divisor = ((5 + length) / 6 if kind == "gnmt" else length) ** alpha
@@ -520,8 +515,6 @@ def test_nothing_is_no_repair() -> None:
         ("The house (I think) sleeps.", "\u623f\u5b50\uff08\u6211\u60f3\uff09\u3002", ""),
     ],
 )
-def test_brackets_around_what_is_protected_do_not_stand_for_others(
-    text: str, translation: str, lost: str
-) -> None:
+def test_brackets_around_what_is_protected_do_not_stand_for_others(text: str, translation: str, lost: str) -> None:
     start = text.find(lost)
     assert lost_brackets(text, translation) == ([start, start + len(lost) - 1] if lost else [])

@@ -88,15 +88,15 @@ def test_the_best_of_several_come_in_the_new_order() -> None:
 
 @pytest.mark.long
 def test_the_setting_is_in_the_signature_of_scores() -> None:
-    assert conditions_of(rescoring()) == (
-        "keep_text:no|repair:no|rescore:forward:run:0.5+right-to-left:run:2"
-    )
+    assert conditions_of(rescoring()) == ("keep_text:no|repair:no|rescore:forward:run:0.5+right-to-left:run:2")
     assert "rescore" not in conditions_of(replace(rescoring(), rescorers=()))
 
 
 @pytest.mark.long
 def test_a_model_of_another_direction_is_refused_and_a_missing_one_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"translates en-it, but as a model of the kind channel it has to translate it-en") as found:  # fmt: skip
+    with pytest.raises(
+        ConfigError, match=r"translates en-it, but as a model of the kind channel it has to translate it-en"
+    ) as found:
         rescoring([{"run": str(DOCS_RUN), "kind": "channel"}])
     assert "a run of the reverse direction" in str(found.value.hint)
     with pytest.raises(MissingInputError, match="nowhere"):
@@ -127,4 +127,4 @@ def test_at_least_one_model_of_a_known_kind_is_needed() -> None:
 
 def test_what_only_reads_pairs_needs_no_further_model() -> None:
     with pytest.raises((ConfigError, UsageError), match="rescore"):
-        load_run(str(DOCS_RUN), ["decoding.rescore={models: [{run: a, kind: channel}]}"], command="likelihood")  # fmt: skip
+        load_run(str(DOCS_RUN), ["decoding.rescore={models: [{run: a, kind: channel}]}"], command="likelihood")

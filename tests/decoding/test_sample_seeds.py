@@ -30,9 +30,7 @@ def texts(lines: list[str], *, num_before: int = 0, **decoding: object) -> list[
     num_lines=st.integers(1, 5),
     batch_tokens=st.sampled_from([1, 20, 4096]),
 )
-def test_the_sample_of_a_line_does_not_depend_on_the_other_lines(
-    first: int, num_lines: int, batch_tokens: int
-) -> None:
+def test_the_sample_of_a_line_does_not_depend_on_the_other_lines(first: int, num_lines: int, batch_tokens: int) -> None:
     last = first + num_lines
     part = texts(LINES[first:last], num_before=first, batch_tokens=batch_tokens)
     assert part == texts(LINES)[first:last]
@@ -69,9 +67,7 @@ def test_without_sampling_equal_lines_are_translated_once() -> None:
 @pytest.mark.long
 def test_the_engine_gives_as_many_samples_as_asked_in_the_order_of_drawing() -> None:
     of = translator(TOKENIZER)
-    requests = [
-        Request(of.pipeline.source_ids(line), seed=number) for number, line in enumerate(LINES)
-    ]
+    requests = [Request(of.pipeline.source_ids(line), seed=number) for number, line in enumerate(LINES)]
 
     def drawn(num_best: int) -> list[list[Hypothesis]]:
         options = of.decoding.model_validate({"sampling": {}, "num_best": num_best})
@@ -86,12 +82,7 @@ def test_the_engine_gives_as_many_samples_as_asked_in_the_order_of_drawing() -> 
 
 
 def test_seeds_of_requests_are_known_numbers_that_differ() -> None:
-    numbers = {
-        request_seed(seed, line, part)
-        for seed in range(10)
-        for line in range(20)
-        for part in range(5)
-    }
+    numbers = {request_seed(seed, line, part) for seed in range(10) for line in range(20) for part in range(5)}
     assert len(numbers) == 1000
     assert all(0 <= number < 2**63 for number in numbers)
     # The same on every machine: the first 63 bits of BLAKE2b of "1 2 3", by b2sum -l 64.

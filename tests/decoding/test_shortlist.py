@@ -43,15 +43,11 @@ def shortlist_of(
 
 ORDINARY = [*range(len(TOKENIZER.special_tokens), SIZE)]
 EVERYTHING = shortlist_of({}, ORDINARY)
-SOME = shortlist_of(
-    {token: [ORDINARY[(token * 7) % len(ORDINARY)]] for token in ORDINARY}, ORDINARY[:2]
-)
+SOME = shortlist_of({token: [ORDINARY[(token * 7) % len(ORDINARY)]] for token in ORDINARY}, ORDINARY[:2])
 
 
 @pytest.fixture(params=["kernels", "PyTorch"], autouse=True)
-def with_and_without_kernels(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_and_without_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "PyTorch":
         monkeypatch.setenv(SWITCH, "0")
 
@@ -78,7 +74,15 @@ def test_a_shortlist_of_everything_changes_nothing(beam_size: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3, "num_best": 3}, {"beam_size": 4, "diversity": {"groups": 2}}, {"beam_size": 2, "no_repeat_ngram_size": 1}])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam_size": 1},
+        {"beam_size": 3, "num_best": 3},
+        {"beam_size": 4, "diversity": {"groups": 2}},
+        {"beam_size": 2, "no_repeat_ngram_size": 1},
+    ],
+)
 def test_a_translation_has_only_its_candidates_and_does_not_depend_on_its_batch(
     settings: dict[str, Any],
 ) -> None:
@@ -108,9 +112,7 @@ def test_scores_are_those_of_a_softmax_over_the_candidates() -> None:
             fewer = states[1].advance(places)
             of_rows = torch.from_numpy(is_allowed)[sentences]
             expected = full[:, ids].where(of_rows, -torch.inf).log_softmax(-1)
-            torch.testing.assert_close(
-                fewer.where(of_rows, -torch.inf), expected, atol=1e-4, rtol=1e-4
-            )
+            torch.testing.assert_close(fewer.where(of_rows, -torch.inf), expected, atol=1e-4, rtol=1e-4)
             assert (fewer[~of_rows] < -1e30).all()
             if step == 0:
                 for state in states:
@@ -120,9 +122,7 @@ def test_scores_are_those_of_a_softmax_over_the_candidates() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "settings", [{"coverage_penalty": 0.2}, {"sampling": {"seed": 3}, "num_best": 2}]
-)
+@pytest.mark.parametrize("settings", [{"coverage_penalty": 0.2}, {"sampling": {"seed": 3}, "num_best": 2}])
 def test_what_needs_the_whole_vocabulary_searches_it(settings: dict[str, Any]) -> None:
     assert found(prepared(SOME, **settings)) == found(prepared(None, **settings))
 
@@ -156,17 +156,13 @@ def test_another_vocabulary_and_damage_are_refused(tmp_path: Path) -> None:
     both = TOKENIZER, TOKENIZER
     with pytest.raises(MissingInputError, match="cannot be read"):
         load_shortlist(path, ShortlistConfig(), both)
-    good = shortlist_content(
-        np.zeros(SIZE + 1, np.int64), np.array([], np.int64), np.array([4]), both
-    )
+    good = shortlist_content(np.zeros(SIZE + 1, np.int64), np.array([], np.int64), np.array([4]), both)
     path.write_bytes(good)
     assert load_shortlist(path, ShortlistConfig(), both).of((4,)).tolist() == [0, 1, 2, 3, 4]
     other = train_tokenizer(["altro"], TokenizerConfig())
     with pytest.raises(DataError, match="made for other vocabularies"):
         load_shortlist(path, ShortlistConfig(), (TOKENIZER, other))
-    wrong = shortlist_content(
-        np.zeros(SIZE + 1, np.int64), np.array([], np.int64), np.array([SIZE]), both
-    )
+    wrong = shortlist_content(np.zeros(SIZE + 1, np.int64), np.array([], np.int64), np.array([SIZE]), both)
     in_stream = bytearray(good)
     in_stream[60:80] = bytes(20)  # zlib refuses it, before a checksum is compared
     for content in (good[:-30], b"", b"text", wrong, bytes(in_stream)):

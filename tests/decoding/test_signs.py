@@ -33,9 +33,7 @@ from transformer_cli.decoding.signs import lost_signs
         ("The dog is big, isn't it?", "Il cane \u00e8 grande", ()),
     ],
 )
-def test_a_sign_that_a_translation_lacks_is_found(
-    source: str, translation: str, lost: tuple[str, ...]
-) -> None:
+def test_a_sign_that_a_translation_lacks_is_found(source: str, translation: str, lost: tuple[str, ...]) -> None:
     assert sorted(lost_signs(source, translation, "it")) == sorted(lost)
 
 
@@ -72,9 +70,7 @@ def test_signs_come_back_to_their_places_in_the_same_words(line: str) -> None:
 def test_signs_follow_their_words() -> None:
     bare = without_signs("The (red) dog -> sleeps.")
     assert bare.text == "The red dog sleeps."
-    assert with_signs(bare, "Il cane rosso dorme.", [(0, 0), (1, 2), (2, 1), (3, 3)]) == (
-        "Il cane (rosso) -> dorme."
-    )
+    assert with_signs(bare, "Il cane rosso dorme.", [(0, 0), (1, 2), (2, 1), (3, 3)]) == ("Il cane (rosso) -> dorme.")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +90,7 @@ def test_signs_follow_their_words() -> None:
         ("The dog -> sleeps.", "Dorme il cane.", [(0, 1), (1, 2), (2, 0)]),
         ("The dog -> sleeps.", "Il cane dorme.", []),
     ],
-)  # fmt: skip
+)
 def test_signs_whose_places_are_not_sure_do_not_come_back(
     line: str, translation: str, links: list[tuple[int, int]]
 ) -> None:

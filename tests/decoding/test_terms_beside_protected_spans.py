@@ -27,9 +27,7 @@ TOKENIZERS = {
     "words": train_tokenizer(TEXTS, TokenizerConfig()),
 }
 TRANSLATORS = {
-    kind: replace(
-        translator(tokenizer, model=random_model(tokenizer, max_length=200)), protects_spans=True
-    )
+    kind: replace(translator(tokenizer, model=random_model(tokenizer, max_length=200)), protects_spans=True)
     for kind, tokenizer in TOKENIZERS.items()
 }
 TERMS = {
@@ -43,7 +41,7 @@ TERMS = {
 words = st.sampled_from(["the", "dog", "front door", "cold", "house", "Anna", "A4 paper", "and"])
 spans = st.sampled_from(
     ["https://example.org/dog", "12.50", "7", "{name}", "<b>", "</b>", "a@dog.com", "%s", "A4", "5kg"]
-)  # fmt: skip
+)
 lines = st.lists(words | spans, min_size=1, max_size=7).map(" ".join)
 
 
@@ -100,9 +98,7 @@ def test_a_term_with_a_number_wins_over_the_protection_of_the_number() -> None:
 class Inventing:
     """An engine that writes the term, and a span that no source has."""
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         ids = tuple(TOKENIZERS["bpe"].encode("Hund @nobody"))
         return [[Hypothesis(ids, -1.0)] for _ in requests]
 

@@ -84,9 +84,9 @@ def test_the_n_best_translations_have_the_term_in_the_place_of_the_own_word_too(
     assert num_texts >= 2 * len(SENTENCES)
 
 
-def test_the_rest_of_the_sentence_is_that_of_the_translation_without_terms(small: Translator) -> None:  # fmt: skip
+def test_the_rest_of_the_sentence_is_that_of_the_translation_without_terms(small: Translator) -> None:
     [free] = small.translate(["The train is late."])
-    [found] = small.with_glossary(Glossary.of({"train": "convoglio"})).translate(["The train is late."])  # fmt: skip
+    [found] = small.with_glossary(Glossary.of({"train": "convoglio"})).translate(["The train is late."])
     assert free.text.replace("treno", "convoglio") == found.text
 
 

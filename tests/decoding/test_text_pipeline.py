@@ -165,9 +165,7 @@ def test_the_white_space_between_sentences_comes_back() -> None:
 
 def test_nothing_stands_between_sentences_of_a_language_without_spaces() -> None:
     assert restored(sentences_of(data_of("it", "ja")), "Uno. Due.", "one", "two") == "onetwo"
-    assert (
-        restored(sentences_of(data_of("zh", "en")), "你好。我饿了\uff01", "one", "two") == "one two"
-    )
+    assert restored(sentences_of(data_of("zh", "en")), "你好。我饿了\uff01", "one", "two") == "one two"
 
 
 def test_a_long_sentence_is_cut_beside_a_short_one() -> None:

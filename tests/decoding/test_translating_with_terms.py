@@ -44,21 +44,33 @@ SUBWORDS = {
     "words": train_tokenizer(TEXTS, TokenizerConfig()),
 }
 TRANSLATORS = {
-    kind: translator(tokenizer, model=random_model(tokenizer, max_length=200))
-    for kind, tokenizer in SUBWORDS.items()
+    kind: translator(tokenizer, model=random_model(tokenizer, max_length=200)) for kind, tokenizer in SUBWORDS.items()
 }
 each_tokenizer = pytest.mark.parametrize("kind", SUBWORDS)
 
 target_words = st.sampled_from(
-    ["Haus", "Haustür", "Hund", "über", "C++", "猫", "東京タワー", "l'acqua", "Xylophon", "5 €", "…", "(kalt)", "10:30", "ab c"]
-)  # fmt: skip
+    [
+        "Haus",
+        "Haustür",
+        "Hund",
+        "über",
+        "C++",
+        "猫",
+        "東京タワー",
+        "l'acqua",
+        "Xylophon",
+        "5 €",
+        "…",
+        "(kalt)",
+        "10:30",
+        "ab c",
+    ]
+)
 targets = st.lists(target_words, min_size=1, max_size=2).map(" ".join)
 source_words = st.sampled_from(["dog", "house", "front door", "cold", "five"])
 glossaries = st.dictionaries(source_words, targets, max_size=3)
 # A line of terms alone needs no model.
-sources = st.lists(source_words, min_size=1, max_size=4).map(
-    lambda words: " ".join(["the", *words])
-)
+sources = st.lists(source_words, min_size=1, max_size=4).map(lambda words: " ".join(["the", *words]))
 
 
 @pytest.mark.heavy
@@ -86,17 +98,13 @@ def test_all_target_terms_stand_in_the_translations(
         allow_unknown=allow_unknown,
     )
     plain = TRANSLATORS[kind]
-    with_terms = Translator(plain.pipeline, plain.engine, decoding).with_glossary(
-        Glossary.of(terms)
-    )
+    with_terms = Translator(plain.pipeline, plain.engine, decoding).with_glossary(Glossary.of(terms))
     for translation in with_terms.translate(lines):
         assert all(term.is_applied for term in translation.terms)
         for target in terms.values():
             number = sum(term.target == target for term in translation.terms)
             assert occurrences(target, translation.text) >= number
-            assert all(
-                occurrences(target, each.text) >= number for each in translation.alternatives
-            )
+            assert all(occurrences(target, each.text) >= number for each in translation.alternatives)
 
 
 def occurrences(target: str, text: str) -> int:
@@ -112,11 +120,7 @@ def matches(words: list[str], wanted: list[str], place: int) -> bool:
     return (
         same
         or (place == 0 and "".join(words) == "".join(wanted).capitalize() and len(wanted) == 1)
-        or (
-            place == 0
-            and words[1:] == wanted[1:]
-            and words[0] == wanted[0][:1].upper() + wanted[0][1:]
-        )
+        or (place == 0 and words[1:] == wanted[1:] and words[0] == wanted[0][:1].upper() + wanted[0][1:])
     )
 
 
@@ -129,9 +133,7 @@ def test_lines_without_terms_are_translated_as_without_a_glossary(kind: str) -> 
     assert list(plain.with_glossary(Glossary.of({"dog": "Hund"})).translate(lines)) == expected
 
 
-def required(
-    kind: str, *entries: GlossaryEntry, text: str, max_length: int = 40
-) -> list[RequiredTerm]:
+def required(kind: str, *entries: GlossaryEntry, text: str, max_length: int = 40) -> list[RequiredTerm]:
     terms = RequiredTerms(
         Glossary(entries),
         SUBWORDS[kind],
@@ -165,9 +167,7 @@ def test_a_term_that_is_not_in_the_vocabulary_stands_in_the_place_of_an_unknown_
         *tokenizer.encode("(kalt)"),
         Tokenizer.unk_id,
     ]
-    assert (
-        tokenizer.decode(ids, [" großes Xylophon", " l' C++"]) == "Der großes Xylophon(kalt) l' C++"
-    )
+    assert tokenizer.decode(ids, [" großes Xylophon", " l' C++"]) == "Der großes Xylophon(kalt) l' C++"
     assert tokenizer.decode(ids, [" x"]) == "Der x(kalt) [UNK]"
 
 
@@ -286,9 +286,7 @@ def test_terms_in_the_place_of_unknown_words_come_before_words_of_the_source() -
     terms = Glossary.of({"due": "Xylophon (kalt)", "tre": "sette"})
     lines = ["uno Zut due", "Zut Zut", "Zut tre Zut"]
     for with_details in (False, True):
-        translations = (
-            speaking_unknown().with_glossary(terms).translate(lines, with_details=with_details)
-        )
+        translations = speaking_unknown().with_glossary(terms).translate(lines, with_details=with_details)
         slot, none, known = [each.text for each in translations]
         assert slot.count("Xylophon (kalt)") == 1
         assert "Zut" not in slot
@@ -311,7 +309,7 @@ def test_terms_are_found_in_the_spelling_of_the_line() -> None:
     terms = Glossary((GlossaryEntry("UNO", "sei", (), True), GlossaryEntry("Dué", "otto")))
     plain = translator(tokenizer_of_words(), beam_size=2).with_glossary(terms)
     [translation] = plain.translate(["tre UNO uno dué"])
-    assert [(term.source, term.is_applied) for term in translation.terms] == [("UNO", True), ("dué", True)]  # fmt: skip
+    assert [(term.source, term.is_applied) for term in translation.terms] == [("UNO", True), ("dué", True)]
 
 
 @pytest.mark.long
@@ -347,9 +345,7 @@ def test_the_layout_and_the_terms_are_kept_together(line: str, num_terms: int) -
         ({"beam_size": 6, "mbr": {}}, r"decoding\.mbr"),
     ],
 )
-def test_other_searches_take_no_glossary_however_it_is_set(
-    settings: dict[str, object], message: str
-) -> None:
+def test_other_searches_take_no_glossary_however_it_is_set(settings: dict[str, object], message: str) -> None:
     terms = Glossary.of({"uno": "due"})
     plain = translator(tokenizer_of_words(), **settings)
     with pytest.raises(UsageError, match=message):
@@ -392,9 +388,7 @@ def test_a_line_of_terms_alone_needs_no_model(line: str, written: str) -> None:
 
 
 @pytest.mark.long
-def test_a_sentence_with_a_term_does_not_stay_as_it_is_because_the_model_guesses_other_words() -> (
-    None
-):
+def test_a_sentence_with_a_term_does_not_stay_as_it_is_because_the_model_guesses_other_words() -> None:
     of = load_translator(DOCS_RUN).with_glossary(Glossary.of({"dog": "cagnolino"}))
     [found] = of.translate(["The <b>dog</b> is big."])
     assert [term.is_applied for term in found.terms] == [True]

@@ -32,9 +32,7 @@ def assert_equal(actual: Translation, expected: Translation) -> None:
     assert actual.text == expected.text
     assert actual.score == pytest.approx(expected.score, abs=1e-9)
     assert [a.text for a in actual.alternatives] == [a.text for a in expected.alternatives]
-    assert [a.score for a in actual.alternatives] == pytest.approx(
-        [a.score for a in expected.alternatives], abs=1e-9
-    )
+    assert [a.score for a in actual.alternatives] == pytest.approx([a.score for a in expected.alternatives], abs=1e-9)
 
 
 sentences = st.lists(st.sampled_from([*WORDS, "ignoto"]), min_size=1, max_size=8).map(" ".join)
@@ -54,9 +52,7 @@ def test_line_n_of_the_output_belongs_to_line_n_of_the_input_in_any_batch(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translator_module, "WINDOW_LINES", window)
-        together = translator(
-            tokenizer, beam_size=beam_size, num_best=beam_size, batch_tokens=batch_tokens
-        )
+        together = translator(tokenizer, beam_size=beam_size, num_best=beam_size, batch_tokens=batch_tokens)
         translations = list(together.translate(lines))
     alone = translator(tokenizer, beam_size=beam_size, num_best=beam_size)
     assert len(translations) == len(lines)
@@ -72,13 +68,9 @@ def test_translations_of_the_random_model_are_worth_comparing(tokenizer: Tokeniz
 
 
 @beam_sizes
-def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
-    tokenizer: Tokenizer, beam_size: int
-) -> None:
+def test_the_score_is_that_of_the_uncached_model_reading_the_translation(tokenizer: Tokenizer, beam_size: int) -> None:
     model = random_model(tokenizer)
-    of_words = translator(
-        tokenizer, model=model, beam_size=beam_size, num_best=beam_size, allow_unknown=False
-    )
+    of_words = translator(tokenizer, model=model, beam_size=beam_size, num_best=beam_size, allow_unknown=False)
     num_checked = 0
     for line in [*WORDS, "uno due tre", "sei sette otto uno"]:
         source_ids = [*tokenizer.encode(line), tokenizer.eos_id]
@@ -118,9 +110,7 @@ def test_a_line_of_unknown_words_gives_a_line(tokenizer: Tokenizer) -> None:
     assert translation.text
 
 
-@pytest.mark.parametrize(
-    "line", ["uno\ndue", "\ud800 uno", "uno\x00due", "e\u0301 \u202euno", "[EOS] [PAD]"]
-)
+@pytest.mark.parametrize("line", ["uno\ndue", "\ud800 uno", "uno\x00due", "e\u0301 \u202euno", "[EOS] [PAD]"])
 def test_whatever_a_line_holds_it_gives_one_line(tokenizer: Tokenizer, line: str) -> None:
     [translation] = translator(tokenizer).translate([line])
     assert translation.source == line
@@ -209,9 +199,7 @@ def test_the_model_works_without_gradients_and_without_dropout(tokenizer: Tokeni
     model = random_model(tokenizer, dropout=0.5)
     modes = set()
     model.decoder.layers[0].feed_forward.up.register_forward_hook(
-        lambda module, inputs, output: modes.add(
-            (torch.is_inference_mode_enabled(), module.training)
-        )
+        lambda module, inputs, output: modes.add((torch.is_inference_mode_enabled(), module.training))
     )
     list(translator(tokenizer, model=model).translate(["uno due"]))
     assert modes == {(True, False)}
@@ -265,12 +253,8 @@ def test_a_strict_translator_refuses_a_sentence_that_is_too_long(tokenizer: Toke
 
 
 @settings(max_examples=10)
-@given(
-    st.lists(st.sampled_from([*WORDS, "ignoto", "{x}", "https://x.it", "47", "<b>", "due."]), max_size=10)
-)  # fmt: skip
-def test_a_model_with_random_weights_returns_every_span(
-    tokenizer: Tokenizer, words: list[str]
-) -> None:
+@given(st.lists(st.sampled_from([*WORDS, "ignoto", "{x}", "https://x.it", "47", "<b>", "due."]), max_size=10))
+def test_a_model_with_random_weights_returns_every_span(tokenizer: Tokenizer, words: list[str]) -> None:
     protecting = replace(translator(tokenizer), protects_spans=True)
     [translation] = protecting.translate([" ".join(words)])
     for span in ("{x}", "https://x.it", "47", "<b>"):
@@ -311,9 +295,7 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
     tokenizer: Tokenizer,
 ) -> None:
     for task, difference in (("copy", 0), ("drop-first", 1)):
-        data = SequencesData.model_validate(
-            {"source": "sequences", "task": task, "end_symbol": False}
-        )
+        data = SequencesData.model_validate({"source": "sequences", "task": task, "end_symbol": False})
         of_task = translator(tokenizer, data=data, allow_unknown=False)
         for line in ("uno due tre quattro", "uno due", "uno"):
             [translation] = of_task.translate([line])
@@ -349,9 +331,7 @@ def test_the_sequences_of_a_synthetic_task_are_never_split(tokenizer: Tokenizer)
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("text", ["l'acqua è più", "日本語の文章です。"])
 @beam_sizes
-def test_a_model_of_bytes_never_writes_a_broken_character(
-    kind: str, text: str, beam_size: int
-) -> None:
+def test_a_model_of_bytes_never_writes_a_broken_character(kind: str, text: str, beam_size: int) -> None:
     config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": 300})
     subwords = train_tokenizer([text], config)
     model = random_model(subwords)
@@ -374,8 +354,6 @@ def test_what_is_no_list_of_lines_is_refused_at_the_call(tokenizer: Tokenizer, l
 
 
 @pytest.mark.parametrize(("line", "kind"), [(None, "None"), (b"uno", "bytes"), (3, "type int")])
-def test_a_line_that_is_no_text_is_named_by_its_number(
-    tokenizer: Tokenizer, line: Any, kind: str
-) -> None:
+def test_a_line_that_is_no_text_is_named_by_its_number(tokenizer: Tokenizer, line: Any, kind: str) -> None:
     with pytest.raises(TypeError, match=f"line 2: a string is expected, not .*{kind}"):
         list(translator(tokenizer).translate(["uno", line]))

@@ -16,7 +16,7 @@ COPIER = copier(tokenizer_of("wordlevel"))
 lines = st.lists(
     st.sampled_from([*" (?'-\u00a0§😀", "Il", "gatto", "l'", "acqua", "è", "Zut", "zot", "你好", "10:30"]),
     max_size=20,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 def replacing(dictionary: dict[str, str] | None = None) -> Translator:
@@ -54,9 +54,7 @@ def test_lines_that_differ_in_unknown_words_only_get_their_own_words() -> None:
         ("Il gatto", "Il gatto"),
     ],
 )
-def test_the_entry_of_a_dictionary_stands_in_its_place_with_the_capital_of_the_word(
-    line: str, expected: str
-) -> None:
+def test_the_entry_of_a_dictionary_stands_in_its_place_with_the_capital_of_the_word(line: str, expected: str) -> None:
     dictionary = {"zut": "cat nap", "gatto": "known words are not looked up"}
     [translation] = replacing(dictionary).translate([line], with_details=True)
     assert translation.text == expected

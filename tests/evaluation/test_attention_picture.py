@@ -51,9 +51,7 @@ def test_the_weights_are_those_that_make_the_output(settings: dict[str, object])
     one = model(**settings).eval()
     inputs = {}
     attention = one.decoder.layers[0].cross_attention
-    hook = attention.register_forward_hook(
-        lambda module, args, output: inputs.update(args=args, output=output)
-    )
+    hook = attention.register_forward_hook(lambda module, args, output: inputs.update(args=args, output=output))
     weights = cross_attention(one, SOURCE, MASK, TARGET)[0]  # (B, H, T, S)
     hook.remove()
     memory = inputs["args"][1]
@@ -109,9 +107,7 @@ def test_a_long_translation_has_a_picture_of_its_first_tokens() -> None:
     assert only_target is not None
     assert whole is not None
     assert whole.get_suptitle() == ""
-    first, of_whole = (
-        figure.axes[0].get_images()[0].get_array() for figure in (only_target, whole)
-    )
+    first, of_whole = (figure.axes[0].get_images()[0].get_array() for figure in (only_target, whole))
     # The last row of the short one predicts [EOS], which does not change the weights.
     np.testing.assert_allclose(first, of_whole, atol=1e-6)
 

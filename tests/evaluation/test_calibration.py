@@ -22,9 +22,7 @@ def test_the_error_is_the_mean_distance_of_confidence_and_accuracy_over_the_bins
         share = sum(is_right[i] for i in inside) / len(inside)
         expected += len(inside) / 500 * abs(mean - share)
         one = found.bins[number]
-        assert (one.num_tokens, one.confidence, one.accuracy) == pytest.approx(
-            (len(inside), mean, share)
-        )
+        assert (one.num_tokens, one.confidence, one.accuracy) == pytest.approx((len(inside), mean, share))
     assert found.error == pytest.approx(expected)
     assert found.confidence == pytest.approx(confidences.mean())
     assert found.accuracy == pytest.approx(is_right.mean())
@@ -44,9 +42,7 @@ def test_a_certain_prediction_is_in_the_last_bin_and_no_prediction_is_no_error()
     assert found.lines()[-1].split() == ["90", "to", "100", "%", "2", "100.0", "%", "50.0", "%"]
 
 
-def test_the_predictions_are_the_most_probable_tokens_after_the_beginning_of_the_reference() -> (
-    None
-):
+def test_the_predictions_are_the_most_probable_tokens_after_the_beginning_of_the_reference() -> None:
     tokenizer = tokenizer_of_words()
     translator = translator_of(tokenizer)
     pairs = [SentencePair(" ".join(WORDS[:n]), " ".join(WORDS[n : 2 * n])) for n in (1, 2, 3)]

@@ -130,9 +130,7 @@ def test_randomisation_is_possible_with_comet(folder: Path) -> None:
     assert same.p_value == 1
 
 
-def test_a_model_without_references_says_so_in_its_signature(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_without_references_says_so_in_its_signature(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SmallNetwork, "reads_references", False)
     measured = measure_comet(load_comet(folder), SOURCES, HYPOTHESES, REFERENCES)
     assert measured.score().signature.startswith("nrefs:0|")
@@ -151,9 +149,7 @@ def test_four_digits_are_shown_with_a_space_before_the_signature() -> None:
         ({"references": (Path("reference"), Path("other"))}, "--comet reads one reference, and 2"),
     ],
 )
-def test_what_comet_cannot_score_is_refused(
-    folder: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_what_comet_cannot_score_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         score_command(**texts(folder, **changes))
 
@@ -164,9 +160,7 @@ def test_a_source_of_another_length_is_refused(folder: Path) -> None:
         score_command(**texts(folder))
 
 
-def test_the_notices_of_the_library_are_not_shown(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_notices_of_the_library_are_not_shown(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     load_comet(folder).scores(["a"], ["b"], ["c"])
     assert caplog.records == []
     logging.getLogger("elsewhere").warning("still told")
@@ -185,24 +179,18 @@ def test_a_snapshot_of_the_hub_is_named_by_its_model(folder: Path) -> None:
     assert load_comet(snapshot).name == "Unbabel/wmt22-comet-da"
 
 
-def test_a_model_that_the_library_cannot_load_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_the_library_cannot_load_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(path: str, **_: Any) -> None:
         raise OSError("no tokenizer\nhere")
 
     monkeypatch.setattr(sys.modules["comet"], "load_from_checkpoint", broken)
     (folder / "hparams.yaml").write_text("layer: mix\npretrained_model: xlm-roberta-large\n")
-    with pytest.raises(
-        DataError, match="wmt-small: COMET cannot load this model: no tokenizer"
-    ) as e:
+    with pytest.raises(DataError, match="wmt-small: COMET cannot load this model: no tokenizer") as e:
         load_comet(folder)
     assert "its encoder xlm-roberta-large must be on this computer" in (e.value.hint or "")
 
 
-def test_a_library_that_lacks_a_package_is_not_called_missing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_lacks_a_package_is_not_called_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "comet.py").write_text("import pkg_resources_of_nobody\n")
     monkeypatch.delitem(sys.modules, "comet")
     monkeypatch.syspath_prepend(folder)

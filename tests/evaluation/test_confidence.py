@@ -68,8 +68,7 @@ def test_quarters_hold_all_lines_the_least_confident_first() -> None:
     means = [quarter.confidence for quarter in report.quarters]
     assert means == sorted(means)
     chrf = [
-        CHRF().sentence_score(one.text, [reference]).score
-        for one, reference in zip(found, references, strict=True)
+        CHRF().sentence_score(one.text, [reference]).score for one, reference in zip(found, references, strict=True)
     ]
     total = sum(quarter.num_lines * quarter.chrf for quarter in report.quarters)
     assert total == pytest.approx(sum(chrf))

@@ -84,8 +84,7 @@ def test_the_ratio_of_lengths_is_the_one_that_sacrebleu_prints_after_bleu(tmp_pa
 def test_bleu_of_papers_is_bleu_of_lower_cased_moses_tokens(language: str | None) -> None:
     moses = MosesTokenizer(language or "en")
     hypotheses, references = (
-        [moses.tokenize(line, return_str=True).lower() for line in lines]
-        for lines in (HYPOTHESES, REFERENCES)
+        [moses.tokenize(line, return_str=True).lower() for line in lines] for lines in (HYPOTHESES, REFERENCES)
     )
     expected = BLEU(tokenize="none", force=True).corpus_score(hypotheses, [references]).score
     names = ["bleu_lc_moses", "bleu"]

@@ -31,9 +31,7 @@ from transformer_cli.text.seen_words import SeenWords
 PROMISE = QualityPromise("chrf", 60.0, 0.1, 0.9)
 
 
-def translation_of(
-    log_prob: float, *, length: int = 5, doubts: tuple[str, ...] = ()
-) -> Translation:
+def translation_of(log_prob: float, *, length: int = 5, doubts: tuple[str, ...] = ()) -> Translation:
     explanation = Explanation(
         np.full(length, log_prob, np.float32),
         np.full((length, length), 1 / length, np.float32),
@@ -98,11 +96,7 @@ def test_the_promise_is_broken_as_seldom_as_promised() -> None:
     for seed in range(30):
         found = calibrated(*drawn(400, seed), PROMISE, conditions={}, seed=seed)
         assert found is not None
-        green = [
-            score
-            for each, score in zip(truth, scores, strict=True)
-            if is_green(found.quality, each)
-        ]
+        green = [score for each, score in zip(truth, scores, strict=True) if is_green(found.quality, each)]
         has_green += bool(green)
         broken += sum(score < PROMISE.below for score in green) > PROMISE.share * len(green)
     assert has_green >= 15
@@ -228,9 +222,7 @@ def test_the_features_are_those_of_the_worst_part() -> None:
 
 def lines_of(number: int, seed: int, *, length: int = 5) -> list[Translation]:
     dice = random.Random(seed)
-    return [
-        translation_of(-dice.random(), length=dice.randint(2, 2 + length)) for _ in range(number)
-    ]
+    return [translation_of(-dice.random(), length=dice.randint(2, 2 + length)) for _ in range(number)]
 
 
 def quality_of(lines: list[Translation]) -> Quality:
@@ -271,10 +263,7 @@ def test_the_distance_of_two_texts_is_that_of_kolmogorov_and_smirnov() -> None:
     for _ in range(20):
         one = [float(dice.randint(0, 9)) for _ in range(dice.randint(30, 80))]
         other = [float(dice.randint(0, 12)) for _ in range(dice.randint(30, 80))]
-        shares = (
-            [sum(x <= place for x in each) / len(each) for place in range(13)]
-            for each in (one, other)
-        )
+        shares = ([sum(x <= place for x in each) / len(each) for place in range(13)] for each in (one, other))
         expected = max(abs(a - b) for a, b in zip(*shares, strict=True))
         assert largest_distance(one, sorted(other)) == pytest.approx(expected)
 
@@ -305,9 +294,7 @@ def test_unseen_words_are_green_only_if_the_calibration_shows_that_they_come_out
     assert found.quality.threshold is not None
     assert found.quality.unseen_words_are_green == are_right
     sure = replace(translation_of(-0.01), doubts=(f"{UNSEEN}: quokka",))
-    assert not is_green(found.quality, sure), (
-        "whoever asks adds no doubt if these words may be green"
-    )
+    assert not is_green(found.quality, sure), "whoever asks adds no doubt if these words may be green"
     assert is_green(found.quality, translation_of(-0.01))
 
 
@@ -337,10 +324,7 @@ def test_the_words_of_a_calibration_are_read_again(tmp_path: Path) -> None:
 def test_a_reverse_model_that_knows_more_makes_more_translations_green() -> None:
     """Its numbers follow the score with less noise than the log-probability."""
     translations, scores = drawn(1500, 1, noise=0.4)
-    read = [
-        replace(one, reverse_log_prob=(score - 100) / 30)
-        for one, score in zip(translations, scores, strict=True)
-    ]
+    read = [replace(one, reverse_log_prob=(score - 100) / 30) for one, score in zip(translations, scores, strict=True)]
     without = calibrated(translations, scores, PROMISE, conditions={})
     found = calibrated(read, scores, PROMISE, conditions={}, reverse="it-en")
     assert found is not None
@@ -380,22 +364,16 @@ def test_a_translation_that_is_not_green_says_why() -> None:
         for why, one in {
             "": translation_of(-0.01),
             "it has doubts": translation_of(-0.01, doubts=("loses a negation",)),
-            "text of it stays in its own language": replace(
-                translation_of(-0.01), is_untranslated=True
-            ),
-            "it was made in pieces around protected spans": replace(
-                translation_of(-0.01), is_in_pieces=True
-            ),
+            "text of it stays in its own language": replace(translation_of(-0.01), is_untranslated=True),
+            "it was made in pieces around protected spans": replace(translation_of(-0.01), is_in_pieces=True),
             "one of its tokens has the probability 0.14, and in nine tenths of the calibration none is below 0.61": (
                 translation_of(-2.0)
             ),
         }.items()
     }
-    assert {why: strict.why_not_green(one) for why, one in estimated.items()} == {
-        why: why for why in estimated
-    }
+    assert {why: strict.why_not_green(one) for why, one in estimated.items()} == {why: why for why in estimated}
     sure = translation_of(-0.01)
-    for threshold, why in ((0.75, "its probability is below 0.750"), (None, "no threshold keeps the promise")):  # fmt: skip
+    for threshold, why in ((0.75, "its probability is below 0.750"), (None, "no threshold keeps the promise")):
         other = replace(strict, threshold=threshold)
         assert other.why_not_green(replace(sure, estimate=other.estimate(sure))) == why
     assert strict.why_not_green(sure) == "", "without an estimate nothing is said"

@@ -39,9 +39,7 @@ def by_command(
     (folder / "reference").write_text("".join(f"{line}\n" for line in references), "utf-8")
     (folder / "hypothesis").write_text("".join(f"{line}\n" for line in hypotheses), "utf-8")
     command = [sys.executable, "-m", "sacrebleu", "reference", "-i", "hypothesis", "-w", "9"]
-    finished = subprocess.run(
-        [*command, *options], cwd=folder, capture_output=True, encoding="utf-8", check=True
-    )
+    finished = subprocess.run([*command, *options], cwd=folder, capture_output=True, encoding="utf-8", check=True)
     said = json.loads(finished.stdout)
     return said if isinstance(said, list) else [said]
 
@@ -93,9 +91,7 @@ def test_error_rates_are_those_of_jiwer_over_the_whole_corpus() -> None:
     assert cer.value == pytest.approx(100 * jiwer.cer(references, hypotheses))
     assert wer.value == pytest.approx(100 * jiwer.wer(references, hypotheses))
     for score, unit in ((cer, "character"), (wer, "word")):
-        assert score.signature == (
-            f"nrefs:1|case:mixed|unit:{unit}|library:jiwer|version:{metadata.version('jiwer')}"
-        )
+        assert score.signature == (f"nrefs:1|case:mixed|unit:{unit}|library:jiwer|version:{metadata.version('jiwer')}")
 
 
 def test_error_rates_are_corpus_level_and_not_means_of_sentences() -> None:
@@ -111,16 +107,13 @@ def test_beside_an_empty_reference_everything_is_an_insertion() -> None:
 
 
 @pytest.mark.parametrize(("hypothesis", "expected"), [("", 0.0), ("a", 100.0)])
-def test_the_error_rate_against_an_empty_reference_is_0_or_100_percent(
-    hypothesis: str, expected: float
-) -> None:
+def test_the_error_rate_against_an_empty_reference_is_0_or_100_percent(hypothesis: str, expected: float) -> None:
     assert [s.value for s in score_corpus([hypothesis], [""], ["cer", "wer"])] == [expected] * 2
 
 
 def test_text_is_scored_as_it_is() -> None:
     raw, spaced = (
-        score_corpus([text], ["Dov'è l'acqua?"], ["wer"])[0].value
-        for text in ("Dov'è l'acqua?", "Dov ' è l ' acqua ?")
+        score_corpus([text], ["Dov'è l'acqua?"], ["wer"])[0].value for text in ("Dov'è l'acqua?", "Dov ' è l ' acqua ?")
     )
     assert raw == 0.0
     assert spaced > 100.0

@@ -117,9 +117,15 @@ def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
     assert "onclick" not in re.sub(r"&lt;b onclick=x&gt;", "", text)
     assert EVIL in tags.texts
     for heading in (
-        "Scores", "Learning curves", "Samples", "Worst sentences", "Best sentences",
-        "Groups of sentences", "Calibration", "Confidence",
-    ):  # fmt: skip
+        "Scores",
+        "Learning curves",
+        "Samples",
+        "Worst sentences",
+        "Best sentences",
+        "Groups of sentences",
+        "Calibration",
+        "Confidence",
+    ):
         assert heading in tags.texts
     for score in page.report.scores:
         assert score.signature in tags.texts
@@ -129,9 +135,7 @@ def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
 def test_the_page_needs_no_network_and_no_other_file(page: Page) -> None:
     text = html_of(page)
     # A picture names its own parts: href="#...", url(#...).
-    assert not re.search(
-        r"https?:|\bsrc=|\bhref=\"(?!#)|url\((?!#)|@import|<link|<iframe|<object", text
-    )
+    assert not re.search(r"https?:|\bsrc=|\bhref=\"(?!#)|url\((?!#)|@import|<link|<iframe|<object", text)
 
 
 def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: Page) -> None:
@@ -182,9 +186,7 @@ def test_marked_words_are_the_words_of_the_texts(reference: str, hypothesis: str
 
 
 def test_points_lie_where_their_numbers_are_on_the_axes() -> None:
-    chart = Chart(
-        "t", "x", [ChartLine("a", [(0, 0), (50, 5), (100, 10)]), ChartLine("b", [(0, 10)])]
-    )
+    chart = Chart("t", "x", [ChartLine("a", [(0, 0), (50, 5), (100, 10)]), ChartLine("b", [(0, 10)])])
     svg = ElementTree.fromstring(svg_of(chart))
     marks = [
         (float(use.get("x")), float(use.get("y")))

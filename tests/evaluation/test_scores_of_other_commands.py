@@ -27,9 +27,7 @@ def printed(*command: str, given: str | None = None) -> str:
 
 @pytest.mark.process
 @pytest.mark.parametrize(("name", "options"), [("wer", ()), ("cer", ("-c",))])
-def test_error_rates_are_those_of_the_command_of_jiwer(
-    tmp_path: Path, name: str, options: tuple[str, ...]
-) -> None:
+def test_error_rates_are_those_of_the_command_of_jiwer(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
     reference = str(write_lines(tmp_path / "reference", REFERENCES))
     system = str(write_lines(tmp_path / "system", HYPOTHESES))
     said = float(printed("-m", "jiwer.cli", "-r", reference, "-h", system, *options))

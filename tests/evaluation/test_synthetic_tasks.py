@@ -34,9 +34,7 @@ class Answers:
 
 
 def data(**settings: object) -> SequencesData:
-    return SequencesData.model_validate(
-        {"source": "sequences", "min_length": 4, "max_length": 6} | settings
-    )
+    return SequencesData.model_validate({"source": "sequences", "min_length": 4, "max_length": 6} | settings)
 
 
 def config(task: Any = None, **sections: Any) -> Config:
@@ -80,7 +78,7 @@ def test_to_memorise_its_own_sequences_are_asked_for() -> None:
     rows = matches(task, (4, 5, 6, 7))
     assert sum(row.num_sequences for row in rows) == 30
     assert 7 not in {row.length for row in rows}
-    assert {pair.source for length in (4, 5, 6) for pair in sequences_of_length(task, length, seed=1)} == own  # fmt: skip
+    assert {pair.source for length in (4, 5, 6) for pair in sequences_of_length(task, length, seed=1)} == own
 
 
 def test_data_that_are_no_synthetic_task_have_no_exact_matches() -> None:
@@ -121,9 +119,7 @@ def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path
         {"kind": "train", "step": 20, "loss": 0.25},
     ]
     file = metrics_file(tmp_path, *records)
-    published = PublishedConfig(
-        training_loss=((20, 0.2), (30, 0.1)), validation_loss=((10, 0.6), (20, 0.1))
-    )
+    published = PublishedConfig(training_loss=((20, 0.2), (30, 0.1)), validation_loss=((10, 0.6), (20, 0.1)))
     lines = [line.split() for line in published_table(published, file)]
     assert ["20", "0.25000", "0.20000"] in lines
     assert ["10", "0.70000", "0.60000"] in lines
@@ -144,6 +140,4 @@ def test_lines_of_a_metrics_file_that_tfm_did_not_write_are_passed_over(tmp_path
 
 
 def test_a_message_says_that_no_sequence_has_a_requested_length() -> None:
-    assert list(exact_match_table([], "memorise")) == [
-        "memorise: no sequence has one of the lengths asked for"
-    ]
+    assert list(exact_match_table([], "memorise")) == ["memorise: no sequence has one of the lengths asked for"]

@@ -15,9 +15,7 @@ def test_a_much_worse_system_differs_significantly_and_the_table_says_so() -> No
     of = [measure_corpus(texts, REFERENCES, NAMES) for texts in (GOOD, BAD)]
     comparison = compare(*of, "bad.txt")
     bleu, wer, ratio = comparison.differences
-    assert [bleu.value, wer.value] == [
-        one.value for one in score_corpus(GOOD, REFERENCES, NAMES)[:2]
-    ]
+    assert [bleu.value, wer.value] == [one.value for one in score_corpus(GOOD, REFERENCES, NAMES)[:2]]
     assert bleu.other == score_corpus(BAD, REFERENCES, NAMES)[0].value
     assert bleu.value > bleu.other
     assert wer.value < wer.other
@@ -44,9 +42,7 @@ def test_the_other_test_finds_the_same_in_these_systems_and_is_named() -> None:
     names = ("bleu", "chrf", "ter", "cer", "wer", "exact_match", "unknown", "length_ratio")
     of = [measure_corpus(texts, REFERENCES, names) for texts in (GOOD, BAD)]
     comparison = compare(*of, "bad.txt", "randomization")
-    assert comparison.lines()[0] == (
-        "against bad.txt: approximate randomization, 10,000 samples; * for p < 0.05"
-    )
+    assert comparison.lines()[0] == ("against bad.txt: approximate randomization, 10,000 samples; * for p < 0.05")
     assert (comparison.as_json()["test"], comparison.as_json()["samples"]) == (
         "randomization",
         10_000,
@@ -58,9 +54,7 @@ def test_the_other_test_finds_the_same_in_these_systems_and_is_named() -> None:
 
 
 @pytest.mark.parametrize(("num_different", "at_least"), [(0, 1.0), (1, 1.0), (2, 0.5), (4, 0.125)])
-def test_a_few_sentences_that_differ_are_not_significant(
-    num_different: int, at_least: float
-) -> None:
+def test_a_few_sentences_that_differ_are_not_significant(num_different: int, at_least: float) -> None:
     first = [line.replace("acqua", "birra") for line in REFERENCES]
     rows = [row for row, line in enumerate(first) if "birra" in line][:num_different]
     better = [REFERENCES[row] if row in rows else line for row, line in enumerate(first)]

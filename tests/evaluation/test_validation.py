@@ -71,9 +71,7 @@ def translator(
         data=data or PhrasebookData(),
         model=model.config,
         training=TrainingConfig(max_steps=1, batch_sentences=1),
-        decoding=DecodingConfig(
-            beam_size=2, batch_tokens=batch_tokens, keep_text=keep_text, repair=repair
-        ),
+        decoding=DecodingConfig(beam_size=2, batch_tokens=batch_tokens, keep_text=keep_text, repair=repair),
     )
     machine = Machine(torch.device("cpu"), torch.float32)
     return build_translator(model, *tokenizers, config, machine)
@@ -99,9 +97,7 @@ def loss_of_one(
     return loss.item(), len(target_ids)
 
 
-def mean_loss(
-    tokenizers: tuple[Tokenizer, Tokenizer], model: Transformer, max_length: int = 10**6
-) -> float:
+def mean_loss(tokenizers: tuple[Tokenizer, Tokenizer], model: Transformer, max_length: int = 10**6) -> float:
     """Over PAIRS."""
     of_pairs = [loss_of_one(tokenizers, model, pair, max_length) for pair in PAIRS]
     losses, lengths = zip(*of_pairs, strict=True)
@@ -118,9 +114,7 @@ def test_the_loss_is_the_cross_entropy_per_target_token_whatever_the_batches(
     assert report.loss == pytest.approx(mean_loss(tokenizers, model), abs=1e-9)
     assert report.perplexity == pytest.approx(math.exp(report.loss))
     assert report.num_sentences == len(PAIRS)
-    assert report.num_target_tokens == sum(
-        loss_of_one(tokenizers, model, pair)[1] for pair in PAIRS
-    )
+    assert report.num_target_tokens == sum(loss_of_one(tokenizers, model, pair)[1] for pair in PAIRS)
 
 
 def test_scores_are_of_decoded_text_against_the_references_as_they_are(
@@ -177,9 +171,7 @@ def test_the_score_of_what_the_model_says_is_perfect(
 def test_the_report_does_not_depend_on_the_batch_size(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
-    small, large = (
-        validate(translator(tokenizers, batch_tokens=n), PAIRS, num_samples=7) for n in (3, 4096)
-    )
+    small, large = (validate(translator(tokenizers, batch_tokens=n), PAIRS, num_samples=7) for n in (3, 4096))
     assert small.scores == large.scores
     assert small.samples == large.samples
     assert small.loss == pytest.approx(large.loss, abs=1e-9)
@@ -191,8 +183,7 @@ def test_text_is_normalized_before_the_loss_is_measured(
     source, _ = tokenizers
     of = translator((source, train_tokenizer(["pi\u00f9 uno"], TokenizerConfig())))
     composed, decomposed = (
-        validate(of, [SentencePair("one", target)], scores=[]).loss
-        for target in ("pi\u00f9", "piu\u0300\x07")
+        validate(of, [SentencePair("one", target)], scores=[]).loss for target in ("pi\u00f9", "piu\u0300\x07")
     )
     assert composed == decomposed
 

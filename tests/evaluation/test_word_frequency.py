@@ -22,9 +22,7 @@ TRAINING = ["The cat sees the dog.", "The dog, the cat", "a dog sleeps."]
 
 
 @pytest.mark.parametrize("kind", ["wordlevel", "bpe"])
-def test_the_frequency_is_that_of_the_rarest_word_in_the_training_text(
-    tmp_path: Path, kind: Any
-) -> None:
+def test_the_frequency_is_that_of_the_rarest_word_in_the_training_text(tmp_path: Path, kind: Any) -> None:
     settings = {"kind": kind} | ({} if kind == "wordlevel" else {"vocab_size": 300})
     tokenizer = train_tokenizer(TRAINING, TokenizerConfig.model_validate(settings))
     pipeline = TextPipeline(tokenizer, tokenizer, PhrasebookData(), max_length=50)

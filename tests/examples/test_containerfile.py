@@ -61,20 +61,14 @@ def needed_files() -> list[str]:
 
 def test_everything_that_a_build_needs_is_copied() -> None:
     copied = [source for sources, _ in copies() for source in sources]
-    missing = [
-        name
-        for name in needed_files()
-        if not any(name == one or name.startswith(f"{one}/") for one in copied)
-    ]
+    missing = [name for name in needed_files() if not any(name == one or name.startswith(f"{one}/") for one in copied)]
     assert len(needed_files()) >= 7
     assert missing == []
 
 
 def test_everything_that_is_copied_is_sent_to_the_builder_and_nothing_else() -> None:
     ignored, *kept = [
-        line
-        for line in (ROOT / ".dockerignore").read_text().splitlines()
-        if line == "*" or line.startswith("!")
+        line for line in (ROOT / ".dockerignore").read_text().splitlines() if line == "*" or line.startswith("!")
     ]
     assert ignored == "*"
     copied = [source for sources, _ in copies() for source in sources]
@@ -89,9 +83,7 @@ def test_the_locked_packages_have_hashes_no_addresses_and_no_newer_version_than_
     assert [line for line in locked if "--hash=sha256:" not in line] == []
     versions = {Requirement(line.split(" --hash")[0]).name: line for line in locked}
     newest = [
-        Requirement(line)
-        for line in (ROOT / ".ci/newest.txt").read_text().splitlines()
-        if not line.startswith("#")
+        Requirement(line) for line in (ROOT / ".ci/newest.txt").read_text().splitlines() if not line.startswith("#")
     ]
     for limit in newest:
         if limit.name in versions:
@@ -99,7 +91,7 @@ def test_the_locked_packages_have_hashes_no_addresses_and_no_newer_version_than_
             assert limit.specifier.contains(exact.version), versions[limit.name]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["serve"], *extras["documents"], *extras["ctranslate2"]]  # fmt: skip
+    needed = [*project["dependencies"], *extras["serve"], *extras["documents"], *extras["ctranslate2"]]
     names = {canonicalize_name(Requirement(one).name) for one in needed}
     assert names - versions.keys() == {"torch"}, "run .ci/lock"
 
@@ -149,9 +141,7 @@ def test_the_health_check_asks_the_port_of_the_server(status: int, is_healthy: b
     assert arguments[0] == "python"
     with answering(status) as port:
         environment = {**os.environ, "TFM_PORT": str(port), "no_proxy": "127.0.0.1"}
-        checked = subprocess.run(
-            [sys.executable, *arguments[1:]], env=environment, capture_output=True, check=False
-        )
+        checked = subprocess.run([sys.executable, *arguments[1:]], env=environment, capture_output=True, check=False)
     assert (checked.returncode == 0) == is_healthy
 
 
@@ -167,7 +157,17 @@ def test_the_copied_files_make_a_wheel_with_configs_and_kernels(tmp_path: Path) 
                 shutil.copytree(ROOT / name, source / target, ignore=ignored)
             else:
                 shutil.copy(ROOT / name, place)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), "."]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(tmp_path),
+        ".",
+    ]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()

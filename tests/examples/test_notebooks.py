@@ -56,9 +56,7 @@ def missing_imports(code: str) -> list[str]:
 
 def is_in(module: ModuleType, name: str) -> bool:
     """Whether a module or package has a name, or a module of this name."""
-    return (
-        hasattr(module, name) or importlib.util.find_spec(f"{module.__name__}.{name}") is not None
-    )
+    return hasattr(module, name) or importlib.util.find_spec(f"{module.__name__}.{name}") is not None
 
 
 def test_the_page_of_examples_lists_each_notebook() -> None:
@@ -111,9 +109,7 @@ def test_every_name_that_a_script_imports_exists(folder: str) -> None:
 def test_the_search_for_missing_names_finds_a_name_that_moved() -> None:
     moved = "from transformer_cli.data.sources import read_pairs, corpus"
     assert missing_imports(moved) == ["transformer_cli.data.sources has no read_pairs"]
-    assert missing_imports("import transformer_cli.nowhere") == [
-        "no module transformer_cli.nowhere"
-    ]
+    assert missing_imports("import transformer_cli.nowhere") == ["no module transformer_cli.nowhere"]
 
 
 @pytest.mark.slow

@@ -15,9 +15,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.getbasetemp()
-    folder = (
-        folder.parent if folder.name.startswith("popen-") else folder
-    )  # of one of the processes
+    folder = folder.parent if folder.name.startswith("popen-") else folder  # of one of the processes
     library = folder / "imitation.so"
     with FileLock(f"{library}.lock"):
         return library if library.exists() else compiled(library)

@@ -38,9 +38,7 @@ WITHOUT_DROPOUT = {
     "plain": ["model.dropout=0.0"],
     "rounded": [RECORDED, "model.dropout=0.0"],
 }
-COMMANDS = {
-    name: training_of(name, settings) for name, settings in (TRAININGS | WITHOUT_DROPOUT).items()
-}
+COMMANDS = {name: training_of(name, settings) for name, settings in (TRAININGS | WITHOUT_DROPOUT).items()}
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +74,7 @@ def test_nearly_all_micro_batches_were_repetitions(runs: dict[str, Path]) -> Non
 
 def test_padding_to_few_shapes_changes_nothing_but_rounding(runs: dict[str, Path]) -> None:
     plain, rounded = (
-        [line["loss"] for line in metrics_of(runs["record"] / name) if "loss" in line]
-        for name in WITHOUT_DROPOUT
+        [line["loss"] for line in metrics_of(runs["record"] / name) if "loss" in line] for name in WITHOUT_DROPOUT
     )
     assert len(plain) >= 4
     assert rounded == pytest.approx(plain, rel=1e-5)

@@ -159,8 +159,7 @@ def attention(
     width = settings["head_dim"] or settings["d_model"] // num_heads
     group_size = num_heads // (settings["num_kv_heads"] or num_heads)
     queries, keys, values = (
-        linear(weights, f"{name}.{part}", side)
-        for part, side in (("query", x), ("key", context), ("value", context))
+        linear(weights, f"{name}.{part}", side) for part, side in (("query", x), ("key", context), ("value", context))
     )
     heads = []
     for head in range(num_heads):
@@ -180,18 +179,14 @@ def ssru(weights: Weights, name: str, x: Tensor) -> Tensor:
     """(T, D) to the same, position after position: the formula of Kim et al. 2019."""
     state, outputs = torch.zeros_like(x[0]), []
     for position in x:
-        gate = (
-            weights[f"{name}.forget_gate.weight"] @ position + weights[f"{name}.forget_gate.bias"]
-        )
+        gate = weights[f"{name}.forget_gate.weight"] @ position + weights[f"{name}.forget_gate.bias"]
         forget = 1 / (1 + (-gate).exp())
         state = forget * state + (1 - forget) * (weights[f"{name}.input.weight"] @ position)
         outputs.append(state.clamp(min=0))
     return torch.stack(outputs)
 
 
-def head_attention(
-    settings: Settings, q: Tensor, k: Tensor, v: Tensor, visible: list[list[int]]
-) -> Tensor:
+def head_attention(settings: Settings, q: Tensor, k: Tensor, v: Tensor, visible: list[list[int]]) -> Tensor:
     """softmax(q k^T / sqrt(K)) v over the visible positions; zeros if no position is visible."""
     rows = []
     for i, seen in enumerate(visible):
@@ -247,9 +242,7 @@ def dropped(settings: Settings, x: Tensor, share: float) -> Tensor:
     return x * (1 + share) if settings.get("dropout_multiplies") else x
 
 
-def loss(
-    logits: Tensor, target_ids: Tensor, *, pad_id: int, label_smoothing: float
-) -> tuple[Tensor, Tensor]:
+def loss(logits: Tensor, target_ids: Tensor, *, pad_id: int, label_smoothing: float) -> tuple[Tensor, Tensor]:
     """Sums over real tokens: - sum_v q(v) log p(v), where q is the smoothed label; and - log p(truth)."""
     objective = likelihood = logits.sum() * 0
     vocab_size = logits.shape[-1]

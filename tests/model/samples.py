@@ -32,9 +32,7 @@ class Sample(NamedTuple):
     target_ids: Tensor
 
 
-def sample(
-    source_lengths: tuple[int, ...] = (5, 3, 4), target_lengths: tuple[int, ...] = (4, 6, 2)
-) -> Sample:
+def sample(source_lengths: tuple[int, ...] = (5, 3, 4), target_lengths: tuple[int, ...] = (4, 6, 2)) -> Sample:
     """Random ids, padded on the right."""
     source_mask = torch.arange(max(source_lengths)) < torch.tensor(source_lengths)[:, None]
     target_mask = torch.arange(max(target_lengths)) < torch.tensor(target_lengths)[:, None]
@@ -77,14 +75,9 @@ def results(model: Transformer, batch: Sample, label_smoothing: float = 0.1) -> 
     return {"logits": logits, "objective": sums[0], "likelihood": sums[1], **gradients}
 
 
-def naive_results(
-    model: Transformer, batch: Sample, label_smoothing: float = 0.1
-) -> dict[str, Tensor]:
+def naive_results(model: Transformer, batch: Sample, label_smoothing: float = 0.1) -> dict[str, Tensor]:
     """The same from the formulas, in float64."""
-    weights = {
-        name: tensor.detach().double().requires_grad_()
-        for name, tensor in model.state_dict().items()
-    }
+    weights = {name: tensor.detach().double().requires_grad_() for name, tensor in model.state_dict().items()}
     logits = naive.logits(weights, model.config.model_dump(), *batch[:3])
     sums = naive.loss(logits, batch.target_ids, pad_id=PAD_ID, label_smoothing=label_smoothing)
     gradients = torch.autograd.grad(sums[0], list(weights.values()), materialize_grads=True)
@@ -104,9 +97,7 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance
 @st.composite
 def model_configs(draw: st.DrawFn) -> ModelConfig:
     """Any combination of settings, in small sizes."""
-    num_heads, num_kv_heads = draw(
-        st.sampled_from([(1, None), (2, None), (2, 1), (4, 2), (4, None)])
-    )
+    num_heads, num_kv_heads = draw(st.sampled_from([(1, None), (2, None), (2, 1), (4, 2), (4, None)]))
     head_dim = draw(st.sampled_from([None, 2, 4]))
     return ModelConfig(
         d_model=num_heads * draw(st.sampled_from([2, 4])),
@@ -118,9 +109,7 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         decoder_layers=draw(st.integers(1, 2)),
         decoder_layer=draw(st.sampled_from(["attention", "attention", "ssru"])),
         max_length=16,
-        norm=draw(
-            st.sampled_from(["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])
-        ),
+        norm=draw(st.sampled_from(["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])),
         norm_eps=draw(st.sampled_from([1e-5, 1e-3])),
         norm_placement=draw(st.sampled_from(["pre", "post", "residual_of_normed"])),
         final_norm=draw(st.sampled_from([None, True, False])),

@@ -56,9 +56,7 @@ def test_a_position_whose_mask_is_all_false_returns_zeros_and_finite_gradients(a
 
 @pytest.mark.parametrize("is_masked", [True, False])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.bfloat16, 0.05)])
-def test_the_fused_form_equals_the_explicit_one(
-    is_masked: bool, dtype: torch.dtype, tolerance: float
-) -> None:
+def test_the_fused_form_equals_the_explicit_one(is_masked: bool, dtype: torch.dtype, tolerance: float) -> None:
     torch.manual_seed(1)
     mask = partly_visible() if is_masked else None
     inputs = heads(2, 3, dtype), heads(2, 5, dtype), heads(2, 5, dtype)
@@ -79,8 +77,7 @@ def test_on_an_accelerator_the_fused_form_equals_the_explicit_one_too(dtype: tor
     mask = partly_visible("cuda")
     inputs = [heads(2, n, dtype).detach().cuda().requires_grad_() for n in (3, 5, 5)]
     explicit, fused = (
-        attend(*inputs, mask, nn.Dropout(0.0))
-        for attend in (scaled_dot_product_attention, attend_fused)
+        attend(*inputs, mask, nn.Dropout(0.0)) for attend in (scaled_dot_product_attention, attend_fused)
     )
     torch.testing.assert_close(explicit, fused, rtol=0, atol=0.05)
     for gradient in torch.autograd.grad(fused.square().sum(), inputs):
@@ -122,9 +119,7 @@ def test_weights_of_bfloat16_heads_are_computed_in_float32() -> None:
 @pytest.mark.parametrize("settings", [{}, {"num_kv_heads": 1, "qk_norm": True}])
 def test_the_weights_for_pictures_are_those_that_gather(settings: dict[str, object]) -> None:
     torch.manual_seed(1)
-    attention = MultiHeadAttention(
-        ModelConfig(**{**SMALL, **settings}, attention_dropout=0.5)
-    ).double()
+    attention = MultiHeadAttention(ModelConfig(**{**SMALL, **settings}, attention_dropout=0.5)).double()
     x, context = torch.randn(2, 3, 12).double(), torch.randn(2, 5, 12).double()
     rotation = rotation_at(0, 5, 6, x)
     inputs = (
@@ -149,8 +144,6 @@ def test_dropout_acts_on_the_weights() -> None:
         dropout = nn.Dropout(0.5)
         kept = attend(queries, keys, values, None, dropout.eval())
         assert torch.equal(kept, attend(queries, keys, values, None, dropout.eval()))
-        draws = torch.stack(
-            [attend(queries, keys, values, None, dropout.train()) for _ in range(1000)]
-        )
+        draws = torch.stack([attend(queries, keys, values, None, dropout.train()) for _ in range(1000)])
         assert not torch.equal(draws[0], draws[1])
         torch.testing.assert_close(draws.mean(0), kept, rtol=0, atol=0.2)

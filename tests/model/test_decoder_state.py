@@ -67,9 +67,7 @@ def test_a_long_target_stays_equal_as_the_cache_grows() -> None:
         (torch.bfloat16, torch.float32),
     ],
 )
-def test_log_probabilities_are_float32_at_least_and_sum_to_one(
-    dtype: torch.dtype, expected: torch.dtype
-) -> None:
+def test_log_probabilities_are_float32_at_least_and_sum_to_one(dtype: torch.dtype, expected: torch.dtype) -> None:
     torch.manual_seed(1)
     model, batch = small_model(dtype), sample()
     state = model.start_decoding(model.encode(*batch[:2]), batch.source_mask)
@@ -101,9 +99,7 @@ def test_what_one_state_does_leaves_another_as_it_was() -> None:
 @pytest.mark.long
 @settings(max_examples=10)
 @given(config=model_configs(), seed=st.integers(0, 2**31))
-def test_the_attention_of_a_step_is_that_of_the_whole_target(
-    config: ModelConfig, seed: int
-) -> None:
+def test_the_attention_of_a_step_is_that_of_the_whole_target(config: ModelConfig, seed: int) -> None:
     torch.manual_seed(seed)
     model, batch = model_of(config), sample((4, 1, 3), (4, 4, 4))
     source_ids, source_mask = batch.source_ids % TARGET_VOCAB_SIZE, batch.source_mask

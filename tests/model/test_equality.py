@@ -35,9 +35,7 @@ REFERENCES = {
 
 
 def reference(name: str, overrides: list[str]) -> ModelConfig:
-    return load_config(
-        f"reference/{name}.yaml", [f"model.{setting}" for setting in overrides]
-    ).model
+    return load_config(f"reference/{name}.yaml", [f"model.{setting}" for setting in overrides]).model
 
 
 def num_parameters(config: ModelConfig, source_vocab_size: int, target_vocab_size: int) -> int:
@@ -56,9 +54,7 @@ def test_the_reference_configs_are_those_tested_here() -> None:
     ("name", "dtype", "tolerance"),
     [*((name, torch.float64, 1e-9) for name in REFERENCES), ("rms-silu", torch.float32, 1e-5)],
 )
-def test_each_reference_equals_its_formulas(
-    name: str, dtype: torch.dtype, tolerance: float
-) -> None:
+def test_each_reference_equals_its_formulas(name: str, dtype: torch.dtype, tolerance: float) -> None:
     torch.manual_seed(1)
     model = model_of(reference(name, REFERENCES[name]), dtype)
     batch = sample()
@@ -100,9 +96,7 @@ def test_the_base_model_of_the_paper_has_two_million_parameters_less_here() -> N
 @pytest.mark.long
 @settings(max_examples=30)
 @given(config=model_configs(), seed=st.integers(0, 2**31), lengths=st.permutations([0, 2, 3, 5]))
-def test_any_combination_of_settings_equals_its_formulas(
-    config: ModelConfig, seed: int, lengths: list[int]
-) -> None:
+def test_any_combination_of_settings_equals_its_formulas(config: ModelConfig, seed: int, lengths: list[int]) -> None:
     torch.manual_seed(seed)
     model = model_of(config)
     batch = sample(tuple(lengths[:2]), (4, 2))
@@ -113,9 +107,7 @@ def test_any_combination_of_settings_equals_its_formulas(
 @pytest.mark.long
 @settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), position=st.integers(1, 5))
-def test_a_target_token_does_not_change_the_logits_before_it(
-    config: ModelConfig, seed: int, position: int
-) -> None:
+def test_a_target_token_does_not_change_the_logits_before_it(config: ModelConfig, seed: int, position: int) -> None:
     torch.manual_seed(seed)
     model, batch = model_of(config), sample()
     source_ids = batch.source_ids % TARGET_VOCAB_SIZE
@@ -130,9 +122,7 @@ def test_a_target_token_does_not_change_the_logits_before_it(
 @pytest.mark.long
 @settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), num_pads=st.integers(1, 6))
-def test_padding_and_batch_mates_do_not_change_a_sentence(
-    config: ModelConfig, seed: int, num_pads: int
-) -> None:
+def test_padding_and_batch_mates_do_not_change_a_sentence(config: ModelConfig, seed: int, num_pads: int) -> None:
     torch.manual_seed(seed)
     model, batch = model_of(config), sample((4, 2, 3), (3, 3, 3))
     source_ids = batch.source_ids % TARGET_VOCAB_SIZE
@@ -144,9 +134,7 @@ def test_padding_and_batch_mates_do_not_change_a_sentence(
     )
     for i, length in enumerate((4, 2, 3)):
         row = slice(i, i + 1)
-        alone = model(
-            source_ids[row, :length], batch.source_mask[row, :length], batch.decoder_input_ids[row]
-        )
+        alone = model(source_ids[row, :length], batch.source_mask[row, :length], batch.decoder_input_ids[row])
         torch.testing.assert_close(padded[row, :3], alone, rtol=0, atol=1e-9)
 
 
@@ -155,22 +143,28 @@ def test_padding_and_batch_mates_do_not_change_a_sentence(
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_the_layers_equal_those_of_pytorch(norm_first: bool, activation: str) -> None:
     torch.manual_seed(1)
-    model = small_model(
-        norm_placement="pre" if norm_first else "post", final_norm=True, activation=activation
-    )
+    model = small_model(norm_placement="pre" if norm_first else "post", final_norm=True, activation=activation)
     theirs = nn.Transformer(
-        d_model=12, nhead=2, num_encoder_layers=2, num_decoder_layers=2, dim_feedforward=10,
-        activation=activation, norm_first=norm_first, batch_first=True, dtype=torch.float64,
-    ).eval()  # fmt: skip
+        d_model=12,
+        nhead=2,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dim_feedforward=10,
+        activation=activation,
+        norm_first=norm_first,
+        batch_first=True,
+        dtype=torch.float64,
+    ).eval()
     theirs.load_state_dict(in_names_of_pytorch(model))
     batch = sample()
     x, y = model.embed_source(batch.source_ids), model.embed_target(batch.decoder_input_ids)
     decoded = theirs(
-        x, y,
+        x,
+        y,
         tgt_mask=torch.ones(6, 6, dtype=torch.bool).triu(1),
         src_key_padding_mask=~batch.source_mask,
         memory_key_padding_mask=~batch.source_mask,
-    )  # fmt: skip
+    )
     torch.testing.assert_close(model.output(decoded), model(*batch[:3]), rtol=0, atol=1e-9)
 
 
@@ -190,17 +184,13 @@ def in_names_of_pytorch(model: Transformer) -> dict[str, Tensor]:
         if stack not in norms or re.search(r"attention\.(key|value)\.", name):
             continue
         if match := re.search(r"attention\.query\.", name):
-            parts = (
-                name.replace(match[0], f"attention.{part}.") for part in ("query", "key", "value")
-            )
+            parts = (name.replace(match[0], f"attention.{part}.") for part in ("query", "key", "value"))
             tensor = torch.cat([ours[part] for part in parts])
         for old, new in norms[stack].items():
             name = name.replace(old, new)
         name = re.sub(r"attention\.query\.(weight|bias)", r"attention.in_proj_\1", name)
         name = name.replace("attention.output", "attention.out_proj")
-        name = name.replace("self_attention", "self_attn").replace(
-            "cross_attention", "multihead_attn"
-        )
+        name = name.replace("self_attention", "self_attn").replace("cross_attention", "multihead_attn")
         name = name.replace("feed_forward.up", "linear1").replace("feed_forward.down", "linear2")
         state[name] = tensor
     return state

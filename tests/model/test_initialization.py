@@ -84,9 +84,15 @@ def losses_of_a_deep_stack(init: str, norm_placement: str, num_steps: int = 50) 
     """Losses per token of 18 + 18 layers that learn to copy."""
     torch.manual_seed(1)
     config = ModelConfig(
-        d_model=32, num_heads=2, d_ff=64, encoder_layers=18, decoder_layers=18,
-        norm_placement=norm_placement, init=init, dropout=0.0,
-    )  # fmt: skip
+        d_model=32,
+        num_heads=2,
+        d_ff=64,
+        encoder_layers=18,
+        decoder_layers=18,
+        norm_placement=norm_placement,
+        init=init,
+        dropout=0.0,
+    )
     model = Transformer(config, 20, 20)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), fused=True)
     losses = []

@@ -12,7 +12,7 @@ SOURCE, TARGET = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[2, 5, 6]])
 
 def model(share: float, **settings: float) -> Transformer:
     torch.manual_seed(0)
-    config = ModelConfig.model_validate({**SIZES, "dropout": 0.0, "layer_dropout": share, **settings})  # fmt: skip
+    config = ModelConfig.model_validate({**SIZES, "dropout": 0.0, "layer_dropout": share, **settings})
     return Transformer(config, 9, 9).double()
 
 

@@ -17,9 +17,7 @@ VARIANTS = [
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("settings", "share"), [*((each, 0.0) for each in VARIANTS), (VARIANTS[-1], 0.2)], ids=str
-)
+@pytest.mark.parametrize(("settings", "share"), [*((each, 0.0) for each in VARIANTS), (VARIANTS[-1], 0.2)], ids=str)
 def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float) -> None:
     torch.manual_seed(1)
     shares = dict.fromkeys(("dropout", "attention_dropout", "ff_dropout"), share)

@@ -54,20 +54,14 @@ def test_the_loss_is_pytorchs_cross_entropy_in_value_and_gradient(
         for smoothing in (label_smoothing, 0.0)
     )
     torch.testing.assert_close(sums.objective, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(
-        sums.negative_log_likelihood, likelihood.detach(), rtol=1e-12, atol=1e-12
-    )
+    torch.testing.assert_close(sums.negative_log_likelihood, likelihood.detach(), rtol=1e-12, atol=1e-12)
     found = torch.autograd.grad(sums.objective, logits)[0]
-    torch.testing.assert_close(
-        found, torch.autograd.grad(expected, logits)[0], rtol=1e-12, atol=1e-12
-    )
+    torch.testing.assert_close(found, torch.autograd.grad(expected, logits)[0], rtol=1e-12, atol=1e-12)
 
 
 @FORMS
 def test_without_smoothing_the_objective_is_the_likelihood(form: SumLoss) -> None:
-    sums = summed(
-        form, torch.randn(2, 3, 5), torch.tensor([[2, 3, 1], [4, 1, 1]]), label_smoothing=0.0
-    )
+    sums = summed(form, torch.randn(2, 3, 5), torch.tensor([[2, 3, 1], [4, 1, 1]]), label_smoothing=0.0)
     assert torch.equal(sums.objective, sums.negative_log_likelihood)
 
 
@@ -87,10 +81,7 @@ def test_sums_over_parts_of_a_batch_add_up(form: SumLoss) -> None:
     torch.manual_seed(1)
     logits, target_ids = torch.randn(4, 3, 7, dtype=torch.float64), torch.randint(0, 7, (4, 3))
     whole = summed(form, logits, target_ids, label_smoothing=0.1)
-    parts = [
-        summed(form, logits[i : i + 1], target_ids[i : i + 1], label_smoothing=0.1)
-        for i in range(4)
-    ]
+    parts = [summed(form, logits[i : i + 1], target_ids[i : i + 1], label_smoothing=0.1) for i in range(4)]
     torch.testing.assert_close(whole.objective, sum(part.objective for part in parts))
 
 
@@ -163,9 +154,7 @@ def test_smoothing_over_others_equals_the_walk_throughs_divergence_up_to_a_const
     expected = smoothed_as_in_the_walk_through(logits, target_ids, label_smoothing)
     # The divergence leaves out the labels' own entropy, which no weight can change.
     others = label_smoothing / (shape[-1] - 2)
-    entropy = -(1 - label_smoothing) * math.log(1 - label_smoothing) - label_smoothing * math.log(
-        others
-    )
+    entropy = -(1 - label_smoothing) * math.log(1 - label_smoothing) - label_smoothing * math.log(others)
     num_real = int((target_ids != PAD_ID).sum())
     torch.testing.assert_close(found, expected + num_real * entropy, rtol=1e-12, atol=1e-10)
     gradients = [torch.autograd.grad(loss, logits)[0] for loss in (found, expected)]
@@ -240,27 +229,19 @@ def test_in_parts_of_any_size_value_and_gradient_are_those_of_autograd(
     likelihood = of_truth[is_real].sum()
     expected = -0.9 * likelihood - 0.1 / num_symbols * of_all[is_real].sum()
     torch.testing.assert_close(sums.objective, expected, rtol=1e-12, atol=0)
-    torch.testing.assert_close(
-        sums.negative_log_likelihood, -likelihood.detach(), rtol=1e-12, atol=0
-    )
-    found, wanted = (
-        torch.autograd.grad(objective / 29, logits)[0] for objective in (sums.objective, expected)
-    )
+    torch.testing.assert_close(sums.negative_log_likelihood, -likelihood.detach(), rtol=1e-12, atol=0)
+    found, wanted = (torch.autograd.grad(objective / 29, logits)[0] for objective in (sums.objective, expected))
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-15)
 
 
 @FORMS
 @pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
-def test_the_gradient_is_that_of_finite_differences(
-    form: SumLoss, smoothed_over: SmoothedOver
-) -> None:
+def test_the_gradient_is_that_of_finite_differences(form: SumLoss, smoothed_over: SmoothedOver) -> None:
     torch.manual_seed(1)
     logits, target_ids = torch.randn(2, 3, 5).double(), torch.tensor([[2, 0, 1], [4, 1, 1]])
 
     def objective(logits: torch.Tensor) -> torch.Tensor:
-        return summed(
-            form, logits, target_ids, label_smoothing=0.1, smoothed_over=smoothed_over
-        ).objective
+        return summed(form, logits, target_ids, label_smoothing=0.1, smoothed_over=smoothed_over).objective
 
     assert torch.autograd.gradcheck(objective, logits.requires_grad_())
 
@@ -271,9 +252,7 @@ def test_the_gradient_of_bfloat16_logits_is_rounded_once(form: SumLoss) -> None:
     logits = (5 * torch.randn(3, 11, 37)).bfloat16()
     target_ids = torch.randint(2, 37, (3, 11))
     found, exact = (
-        torch.autograd.grad(
-            summed(form, given, target_ids, label_smoothing=0.1).objective / 29, given
-        )[0]
+        torch.autograd.grad(summed(form, given, target_ids, label_smoothing=0.1).objective / 29, given)[0]
         for given in (logits.requires_grad_(), logits.detach().double().requires_grad_())
     )
     assert found.dtype == torch.bfloat16

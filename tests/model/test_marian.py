@@ -84,9 +84,7 @@ def give_weights(theirs: Any, model: Transformer) -> None:
 @pytest.mark.parametrize("is_shared", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "silu"])
 @pytest.mark.parametrize("is_scaled", [True, False])
-def test_logits_are_those_of_marian_with_the_same_weights(
-    is_shared: bool, activation: str, is_scaled: bool
-) -> None:
+def test_logits_are_those_of_marian_with_the_same_weights(is_shared: bool, activation: str, is_scaled: bool) -> None:
     torch.manual_seed(1)
     config = ModelConfig(
         **SIZES,

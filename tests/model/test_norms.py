@@ -25,9 +25,7 @@ def test_each_norm_is_its_formula(norm: Norm) -> None:
     gain = module.weight.expand(6).tolist()
     bias = module.bias.expand(6).tolist() if norm != "rmsnorm" else [0.0] * 6
     x = torch.randn(2, 3, 6, dtype=torch.float64)
-    for vector, found in zip(
-        x.flatten(0, 1).tolist(), module(x).flatten(0, 1).tolist(), strict=True
-    ):
+    for vector, found in zip(x.flatten(0, 1).tolist(), module(x).flatten(0, 1).tolist(), strict=True):
         mean = 0.0 if norm == "rmsnorm" else statistics.fmean(vector)
         if norm == "rmsnorm":
             size = (statistics.fmean(v**2 for v in vector) + 0.01) ** 0.5

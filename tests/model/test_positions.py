@@ -18,16 +18,12 @@ from transformer_cli.model.layers import (
 @pytest.mark.parametrize("in_halves", [False, True])
 @pytest.mark.parametrize("start", [0, 3, 600])
 def test_sinusoids_are_those_of_the_paper_at_any_position(in_halves: bool, start: int) -> None:
-    added = SinusoidalPositions(in_halves=in_halves)(
-        torch.zeros(1, 4, 6, dtype=torch.float64), start
-    )
+    added = SinusoidalPositions(in_halves=in_halves)(torch.zeros(1, 4, 6, dtype=torch.float64), start)
     for t in range(4):
         angles = [(start + t) / 10_000 ** (2 * i / 6) for i in range(3)]
         sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles]
         pairs = [number for pair in zip(sines, cosines, strict=True) for number in pair]
-        assert added[0, t].tolist() == pytest.approx(
-            sines + cosines if in_halves else pairs, abs=1e-9
-        )
+        assert added[0, t].tolist() == pytest.approx(sines + cosines if in_halves else pairs, abs=1e-9)
 
 
 def test_the_longest_wavelength_of_marian_is_10000_turns() -> None:
@@ -44,9 +40,7 @@ def test_the_longest_wavelength_of_marian_is_10000_turns() -> None:
     ["sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "learned", "none", "rotary"],
 )
 def test_a_later_start_continues_where_the_first_positions_end(positions: str) -> None:
-    module = build_positions(
-        ModelConfig(d_model=8, num_heads=2, positions=positions, max_length=10)
-    )
+    module = build_positions(ModelConfig(d_model=8, num_heads=2, positions=positions, max_length=10))
     x = torch.randn(2, 6, 8)
     parts = torch.cat([module(x[:, :2]), module(x[:, 2:], 2)], dim=1)
     assert torch.equal(parts, module(x))
@@ -63,8 +57,7 @@ def test_products_of_rotated_vectors_depend_on_their_distance_only() -> None:
 
     def product(query_position: int, key_position: int) -> float:
         turned = (
-            rotate(x, rotation_at(position, 1, 8, x))
-            for x, position in ((query, query_position), (key, key_position))
+            rotate(x, rotation_at(position, 1, 8, x)) for x, position in ((query, query_position), (key, key_position))
         )
         return math.prod(turned).sum().item()
 

@@ -91,7 +91,7 @@ def test_a_layer_has_two_matrices_and_a_bias_in_place_of_four_of_each() -> None:
     sizes = [
         sum(one.numel() for one in Transformer(ModelConfig(**SMALL, decoder_layer=kind), 9, 9).parameters())
         for kind in ("attention", "ssru")
-    ]  # fmt: skip
+    ]
     width, num_layers = 12, 2
     assert sizes[0] - sizes[1] == num_layers * (2 * width * width + 3 * width)
 

@@ -36,9 +36,7 @@ def test_dropout_stands_where_the_formulas_have_it(monkeypatch: pytest.MonkeyPat
         torch.testing.assert_close(model(*batch[:3]), expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "share", ["dropout", "attention_dropout", "ff_dropout", "embedding_dropout"]
-)
+@pytest.mark.parametrize("share", ["dropout", "attention_dropout", "ff_dropout", "embedding_dropout"])
 def test_each_dropout_acts_alone_and_only_while_training(share: str) -> None:
     none = dict.fromkeys(("dropout", "attention_dropout", "ff_dropout", "embedding_dropout"), 0.0)
     torch.manual_seed(1)
@@ -55,12 +53,8 @@ def test_without_any_dropout_training_and_evaluation_are_the_same() -> None:
 
 
 def test_one_table_for_two_vocabularies_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"one shared vocabulary, found 11 source and 9 target"
-    ) as caught:
-        Transformer(
-            ModelConfig(**SMALL, tie_embeddings="all"), SOURCE_VOCAB_SIZE, TARGET_VOCAB_SIZE
-        )
+    with pytest.raises(ConfigError, match=r"one shared vocabulary, found 11 source and 9 target") as caught:
+        Transformer(ModelConfig(**SMALL, tie_embeddings="all"), SOURCE_VOCAB_SIZE, TARGET_VOCAB_SIZE)
     assert "tokenizer.shared" in str(caught.value.hint)
 
 
@@ -76,9 +70,7 @@ def test_learned_positions_end_and_the_others_go_on() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])
 @pytest.mark.parametrize("placement", ["pre", "post", "residual_of_normed"])
-def test_a_sentence_without_tokens_makes_no_nan_in_logits_or_gradients(
-    norm: str, placement: str
-) -> None:
+def test_a_sentence_without_tokens_makes_no_nan_in_logits_or_gradients(norm: str, placement: str) -> None:
     torch.manual_seed(1)
     model = small_model(norm=norm, norm_placement=placement, attention_bias=False)
     batch = sample((0, 3), (4, 4))
@@ -92,9 +84,7 @@ def test_a_sentence_without_tokens_makes_no_nan_in_logits_or_gradients(
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])
 def test_under_bfloat16_autocast_logits_are_bfloat16_and_close(norm: str) -> None:
     torch.manual_seed(1)
-    model = Transformer(
-        ModelConfig(**SMALL, norm=norm, dropout=0.0), SOURCE_VOCAB_SIZE, TARGET_VOCAB_SIZE
-    )
+    model = Transformer(ModelConfig(**SMALL, norm=norm, dropout=0.0), SOURCE_VOCAB_SIZE, TARGET_VOCAB_SIZE)
     batch = sample((5, 0, 4), (4, 6, 2))
     exact = model(*batch[:3])
     with torch.autocast("cpu", torch.bfloat16):
@@ -146,9 +136,7 @@ def test_the_next_symbol_walk_through_prints_its_shape_and_rows_that_sum_to_one(
 @pytest.mark.parametrize("tied", ["none", "target-output", "all"])
 def test_parameters_are_ordered_as_a_backward_pass_completes_them(tied: str) -> None:
     """Autograd itself tells when it has completed the gradients of each part of the model."""
-    config = ModelConfig(
-        **SMALL, tie_embeddings=tied, positions="learned", embedding_norm=True, dropout=0.0
-    )
+    config = ModelConfig(**SMALL, tie_embeddings=tied, positions="learned", embedding_norm=True, dropout=0.0)
     model = Transformer(config, SOURCE_VOCAB_SIZE, SOURCE_VOCAB_SIZE)
     part_of = {id(one): _part(name) for name, one in model.named_parameters()}
     ordered = [id(one) for one in model.parameters_by_gradient()]
@@ -167,5 +155,5 @@ def test_parameters_are_ordered_as_a_backward_pass_completes_them(tied: str) -> 
 
 def _part(name: str) -> str:
     """The layer or the table of a parameter; empty for those whose gradients may be completed at other moments."""
-    found = re.match(r"(encoder|decoder)\.layers\.\d+|(source|target)_embedding\.|output\.weight", name)  # fmt: skip
+    found = re.match(r"(encoder|decoder)\.layers\.\d+|(source|target)_embedding\.|output\.weight", name)
     return found[0] if found else ""

@@ -10,27 +10,15 @@ from .samples import (
 
 
 def test_parameter_names_are_those_that_weights_travel_by() -> None:
-    names = set(
-        small_model(
-            qk_norm=True, activation="swiglu", positions="learned", tie_embeddings="none"
-        ).state_dict()
-    )
-    attention = {
-        f"{part}.{kind}"
-        for part in ("query", "key", "value", "output")
-        for kind in ("weight", "bias")
-    }
+    names = set(small_model(qk_norm=True, activation="swiglu", positions="learned", tie_embeddings="none").state_dict())
+    attention = {f"{part}.{kind}" for part in ("query", "key", "value", "output") for kind in ("weight", "bias")}
     attention |= {"query_norm.weight", "key_norm.weight"}
-    feed_forward = {
-        f"{part}.{kind}" for part in ("up", "gate", "down") for kind in ("weight", "bias")
-    }
+    feed_forward = {f"{part}.{kind}" for part in ("up", "gate", "down") for kind in ("weight", "bias")}
     expected = {"output.weight", "output.bias"}
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         expected |= {f"{side}_embedding.weight", f"{side}_positions.weight"}
         expected |= {f"{stack}.norm.weight", f"{stack}.norm.bias"}
-        attentions = (
-            ["self_attention"] if stack == "encoder" else ["self_attention", "cross_attention"]
-        )
+        attentions = ["self_attention"] if stack == "encoder" else ["self_attention", "cross_attention"]
         for i in range(2):
             layer = f"{stack}.layers.{i}"
             for name in attentions:
@@ -73,9 +61,7 @@ def test_a_tied_table_may_come_under_any_of_its_names_but_not_with_two_contents(
     model, other = small_model(tie_embeddings="all"), small_model(tie_embeddings="all")
     state = dict(model.state_dict())
     table = state["output.weight"]
-    other.load_state_dict(
-        {**state, "source_embedding.weight": table, "target_embedding.weight": table}
-    )
+    other.load_state_dict({**state, "source_embedding.weight": table, "target_embedding.weight": table})
     assert torch.equal(other.output.weight, table)
     del state["output.weight"]
     other.load_state_dict({**state, "source_embedding.weight": table + 1})

@@ -17,7 +17,9 @@ def test_a_token_is_dropped_as_a_whole_and_the_others_are_scaled() -> None:
     torch.manual_seed(1)
     dropped = WordDropout(0.25, NUM_SPECIALS)(EMBEDDED, IDS)
     is_zero = (dropped == 0.0).all(-1)
-    torch.testing.assert_close(dropped[~is_zero], (EMBEDDED * torch.where(IDS < 4, 1.0, 1 / 0.75).unsqueeze(-1))[~is_zero])  # fmt: skip
+    torch.testing.assert_close(
+        dropped[~is_zero], (EMBEDDED * torch.where(IDS < 4, 1.0, 1 / 0.75).unsqueeze(-1))[~is_zero]
+    )
     assert not is_zero[IDS < NUM_SPECIALS].any()
     share = is_zero[IDS >= NUM_SPECIALS].float().mean().item()
     num_words = int((IDS >= NUM_SPECIALS).sum())
@@ -39,7 +41,7 @@ def test_outside_of_training_nothing_is_dropped() -> None:
 
 def model_with(dropout: WordDropout | None) -> Transformer:
     torch.manual_seed(0)
-    config = ModelConfig(d_model=8, num_heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, dropout=0.0)  # fmt: skip
+    config = ModelConfig(d_model=8, num_heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, dropout=0.0)
     model = Transformer(config, 12, 12)
     model.source_word_dropout = model.target_word_dropout = dropout
     return model
@@ -86,7 +88,7 @@ def test_a_model_without_it_draws_no_random_number() -> None:
 
 
 def test_the_weights_have_the_same_names() -> None:
-    assert model_with(WordDropout(0.5, 4)).state_dict().keys() == model_with(None).state_dict().keys()  # fmt: skip
+    assert model_with(WordDropout(0.5, 4)).state_dict().keys() == model_with(None).state_dict().keys()
 
 
 def test_tags_stay() -> None:

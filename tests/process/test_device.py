@@ -61,9 +61,7 @@ def test_segments_of_an_nvidia_gpu_grow_unless_the_user_has_decided(
     assert runtime.os.environ.get("PYTORCH_ALLOC_CONF") == found
 
 
-parts = st.lists(
-    st.integers(0, 2**31) | st.sampled_from(["step", "weights"]), min_size=1, max_size=3
-)
+parts = st.lists(st.integers(0, 2**31) | st.sampled_from(["step", "weights"]), min_size=1, max_size=3)
 
 
 @given(parts, parts)
@@ -173,9 +171,14 @@ def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("capability", "has_bfloat16", "expected"),
-    [((9, 0), True, torch.bfloat16), ((8, 0), True, torch.bfloat16), ((7, 5), False, torch.float16),
-     ((7, 0), False, torch.float16), ((6, 1), False, torch.float32)],
-)  # fmt: skip
+    [
+        ((9, 0), True, torch.bfloat16),
+        ((8, 0), True, torch.bfloat16),
+        ((7, 5), False, torch.float16),
+        ((7, 0), False, torch.float16),
+        ((6, 1), False, torch.float32),
+    ],
+)
 def test_auto_takes_the_low_precision_that_a_card_is_fast_at(
     monkeypatch: pytest.MonkeyPatch,
     capability: tuple[int, int],
@@ -183,9 +186,7 @@ def test_auto_takes_the_low_precision_that_a_card_is_fast_at(
     expected: torch.dtype,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(
-        torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bfloat16
-    )
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bfloat16)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(torch.cuda, "get_arch_list", list)
     assert prepare_machine(RuntimeConfig(device="cuda")).precision == expected
@@ -281,7 +282,7 @@ def test_a_card_without_kernels_is_left_alone_and_the_right_wheel_is_named(
         (None, "was built without CUDA: pip install"),
         ("13.0", "is for CUDA 13.0, which needs a driver from 580 on, and cannot use it; update the driver"),
     ],
-)  # fmt: skip
+)
 def test_a_gpu_that_pytorch_cannot_use_is_named_instead_of_a_silent_training_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

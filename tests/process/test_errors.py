@@ -12,9 +12,7 @@ from transformer_cli.process.errors import (
     is_out_of_memory,
 )
 
-KINDS = [
-    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, TfmError)
-]
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, TfmError)]
 DRAWN = dict(re.findall(r"(\w+)  +(\d+)  ", errors.__doc__ or ""))
 
 
@@ -82,9 +80,7 @@ def test_a_recording_that_ended_for_lack_of_memory_is_recognised() -> None:
             try:
                 raise first
             finally:
-                raise RuntimeError(
-                    "CUDA error: operation failed due to a previous error during capture"
-                )
+                raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
         except RuntimeError as error:
             return error
 

@@ -70,10 +70,7 @@ def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characte
     tfm_here: TfmHere,
 ) -> None:
     """The samples of validations, the tables of the data, and the words of the vocabulary."""
-    pairs = [
-        {"en": f"a{n} \x1b[31mred\x1b]0;x\x07 \x9b5m\u202e", "it": f"b{n} \x1b[2J \u2067rosso"}
-        for n in range(60)
-    ]
+    pairs = [{"en": f"a{n} \x1b[31mred\x1b]0;x\x07 \x9b5m\u202e", "it": f"b{n} \x1b[2J \u2067rosso"} for n in range(60)]
     lines = "".join(json.dumps(pair) + "\n" for pair in pairs)
     (tfm_here.folder / "corpus.jsonl").write_text(lines)
     (tfm_here.folder / "mine.yaml").write_text(CORPUS)
@@ -106,9 +103,7 @@ def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characte
 def test_translations_keep_their_control_characters_in_a_pipe(tfm: Tfm) -> None:
     pairs = "".join(json.dumps({"en": f"a {n}", "it": "\x1b[2J"}) + "\n" for n in range(60))
     (tfm.folder / "corpus.jsonl").write_text(pairs)
-    (tfm.folder / "mine.yaml").write_text(
-        CORPUS.replace("max_steps: 2", "max_steps: 100, learning_rate: 0.02")
-    )
+    (tfm.folder / "mine.yaml").write_text(CORPUS.replace("max_steps: 2", "max_steps: 100, learning_rate: 0.02"))
     settings = "training.warmup_steps=1", "training.validate_every=100", "validation.num_samples=0"
     options = [option for setting in settings for option in ("--set", setting)]
     trained = tfm("train", "--config", "mine.yaml", *options)

@@ -13,7 +13,5 @@ def test_an_extra_that_is_installed_passes() -> None:
 def test_a_missing_extra_names_the_purpose_the_modules_and_the_command() -> None:
     with pytest.raises(UsageError) as raised:
         require_extra("serve", ("json", "no_such_module", "nor_this"), purpose="tfm serve")
-    assert raised.value.message == (
-        "tfm serve needs no_such_module, nor_this, which are not installed"
-    )
+    assert raised.value.message == ("tfm serve needs no_such_module, nor_this, which are not installed")
     assert raised.value.hint == 'in the folder of this project: pip install ".[serve]"'

@@ -70,7 +70,7 @@ GROUPS = {
         },
         600,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", GROUPS)
@@ -95,9 +95,7 @@ def test_without_proc_all_memory_of_the_machine_is_the_limit(system: Path) -> No
 def test_what_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda device: 3 * 10**9)
     require_memory(3 * 10**9, CPU, "model", hint="lower it")
-    with pytest.raises(
-        TryAgainError, match=r"model: 3\.5 GB of memory needed, 3\.0 GB free"
-    ) as error:
+    with pytest.raises(TryAgainError, match=r"model: 3\.5 GB of memory needed, 3\.0 GB free") as error:
         require_memory(3_500_000_000, CPU, "model", hint="lower it")
     assert error.value.exit_code == 75
     monkeypatch.setattr(memory, "free_bytes", lambda device: None)

@@ -18,10 +18,7 @@ def _talk() -> None:
 
 
 def lines(log: Path) -> list[str]:
-    return [
-        re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line)
-        for line in log.read_text().splitlines()
-    ]
+    return [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line) for line in log.read_text().splitlines()]
 
 
 def test_both_places_get_each_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,18 +29,14 @@ def test_both_places_get_each_message(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "one 1\ntwo\n"
 
 
-def test_what_the_bar_says_goes_to_the_file_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_bar_says_goes_to_the_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with log_to_file(tmp_path / "train.log"):
         logger.info("step 5", extra={"is_on_the_bar": True})
     assert lines(tmp_path / "train.log") == ["step 5"]
     assert capsys.readouterr().err == ""
 
 
-def test_the_error_that_ends_the_work_is_logged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_error_that_ends_the_work_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     with pytest.raises(DataError), log_to_file(log):
         raise DataError("a.tsv: no", hint="yes")
@@ -63,9 +56,7 @@ def test_a_log_is_continued(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["/dev/full", "/nowhere/train.log"])
-def test_a_log_that_cannot_be_written_costs_one_warning(
-    capsys: pytest.CaptureFixture[str], place: str
-) -> None:
+def test_a_log_that_cannot_be_written_costs_one_warning(capsys: pytest.CaptureFixture[str], place: str) -> None:
     with log_to_file(Path(place)):
         for number in (1, 2, 3):
             logger.info("message %d", number)
@@ -82,9 +73,7 @@ def test_debugging_messages_are_shown_on_request(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "shown\n"
 
 
-def test_a_log_that_is_a_link_is_not_written_through(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_that_is_a_link_is_not_written_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "train.log").symlink_to("precious")
     with log_to_file(tmp_path / "train.log"):

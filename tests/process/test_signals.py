@@ -41,9 +41,7 @@ def run_with_talk(work: Callable[[], int | None], talk: Path) -> tuple[int, str]
 
 @pytest.mark.process
 @pytest.mark.parametrize("number", ENDING)
-def test_a_signal_ends_a_command_with_its_code_and_one_line(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_ends_a_command_with_its_code_and_one_line(tmp_path: Path, number: signal.Signals) -> None:
     ended = run_with_talk(lambda: send(number), tmp_path / "talk")
     assert ended == (128 + number, f"tfm: ended by {number.name}\n")
 
@@ -57,8 +55,11 @@ def test_the_module_of_the_signals_imports_nothing_else() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert set(shown.stdout.decode().split()) <= {
-        "__future__", "transformer_cli", "transformer_cli.process", "transformer_cli.process.signals",
-    }  # fmt: skip
+        "__future__",
+        "transformer_cli",
+        "transformer_cli.process",
+        "transformer_cli.process.signals",
+    }
 
 
 @pytest.mark.process
@@ -157,9 +158,7 @@ def test_a_signal_to_save_does_not_end_a_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ENDING)
-def test_the_first_signal_is_a_request(
-    capfd: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
+def test_the_first_signal_is_a_request(capfd: pytest.CaptureFixture[str], number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with SignalRequests() as request:
         assert request.signal_number is None
@@ -273,8 +272,6 @@ def test_every_signal_has_a_handler_at_every_moment_of_the_change(
         with SignalRequests():
             pass
         assert seen
-        return int(
-            not all(handler not in (None, signal.SIG_DFL, signal.SIG_IGN) for handler in seen)
-        )
+        return int(not all(handler not in (None, signal.SIG_DFL, signal.SIG_IGN) for handler in seen))
 
     assert run_with_talk(work, tmp_path / "talk")[0] == 0

@@ -23,9 +23,7 @@ def test_a_column_of_texts_is_that_of_pyarrow(texts: list[str]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("number_type", [pa.uint16(), pa.uint32(), pa.int32(), pa.int64()])
 @given(numbers=st.lists(st.integers(0, 2**15), max_size=10), start=st.integers(0, 3))
-def test_a_column_of_numbers_is_that_of_pyarrow(
-    number_type: pa.DataType, numbers: list[int], start: int
-) -> None:
+def test_a_column_of_numbers_is_that_of_pyarrow(number_type: pa.DataType, numbers: list[int], start: int) -> None:
     for given_numbers in (numbers, np.array(numbers, np.int64), np.repeat(numbers, 2)[::2]):
         column = number_column(given_numbers, number_type)
         column.validate(full=True)

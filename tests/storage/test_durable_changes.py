@@ -10,9 +10,24 @@ import transformer_cli
 PACKAGE = Path(transformer_cli.__file__).parent
 FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if "storage" not in path.parts]
 # Functions that rename or create files; calls of them on a `FileSystem` are allowed.
-CHANGES = {"rename", "renames", "unlink", "rmdir", "rmtree", "copyfile", "copytree", "hardlink_to",
-           "symlink_to", "symlink", "mkdir", "makedirs", "write_text", "write_bytes", "truncate",
-           "ftruncate"}  # fmt: skip
+CHANGES = {
+    "rename",
+    "renames",
+    "unlink",
+    "rmdir",
+    "rmtree",
+    "copyfile",
+    "copytree",
+    "hardlink_to",
+    "symlink_to",
+    "symlink",
+    "mkdir",
+    "makedirs",
+    "write_text",
+    "write_bytes",
+    "truncate",
+    "ftruncate",
+}
 # Words that mean something else elsewhere.
 CHANGES_OF_OS = {"replace", "remove", "removedirs", "link", "move", "copy", "copy2"}
 # They write in a folder that `staged_folder` makes appear as a whole, into a temporary folder, a temporary file or /proc,
@@ -58,15 +73,12 @@ def durable_changes(text: str) -> list[str]:
 @pytest.mark.long
 def test_nothing_but_storage_changes_the_disk() -> None:
     changes = {
-        path.relative_to(PACKAGE).as_posix(): durable_changes(path.read_text(encoding="utf-8"))
-        for path in FILES
+        path.relative_to(PACKAGE).as_posix(): durable_changes(path.read_text(encoding="utf-8")) for path in FILES
     }
     assert {name: found for name, found in changes.items() if found and name not in STAGED} == {}
 
 
-@pytest.mark.parametrize(
-    "line", ["old.rename(new)", "os.replace(a, b)", "Path(x).write_text(y)", "shutil.rmtree(z)"]
-)
+@pytest.mark.parametrize("line", ["old.rename(new)", "os.replace(a, b)", "Path(x).write_text(y)", "shutil.rmtree(z)"])
 def test_the_search_finds_what_it_looks_for(line: str) -> None:
     assert durable_changes(line)
     assert not durable_changes("fs.rename(a, b)\nself._fs.rename(a, b)\ntext.replace('a', 'b')")

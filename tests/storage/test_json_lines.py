@@ -36,9 +36,7 @@ def test_lines_that_are_left_out_are_counted(path: Path) -> None:
 
 
 def test_what_is_appended_is_read(path: Path) -> None:
-    assert list(read_json_lines(path)) == [
-        {"step": step, "text": "più\n", "loss": step / 3} for step in (1, 2, 3)
-    ]
+    assert list(read_json_lines(path)) == [{"step": step, "text": "più\n", "loss": step / 3} for step in (1, 2, 3)]
     assert len(path.read_bytes().splitlines()) == 3
 
 

@@ -29,9 +29,7 @@ BEAT = 0.05
 
 
 def start_holder(run: Path) -> subprocess.Popen[str]:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(run)], stdout=subprocess.PIPE, text=True
-    )
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(run)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     return holder
@@ -125,9 +123,7 @@ def test_a_dead_holder_on_another_machine_is_waited_for_and_no_longer(
         assert 2 * BEAT < time.perf_counter() - started_at < 30
 
 
-@pytest.mark.parametrize(
-    "record", ["", "{", "[]", "null", "\x00\xff" * 1000, '{"pid": {}, "host": 3}']
-)
+@pytest.mark.parametrize("record", ["", "{", "[]", "null", "\x00\xff" * 1000, '{"pid": {}, "host": 3}'])
 def test_rubbish_in_the_lock_file_does_no_harm(tmp_path: Path, record: str) -> None:
     (tmp_path / ".lock").write_text(record)
     with RunLock(tmp_path, heartbeat_seconds=BEAT):

@@ -68,8 +68,25 @@ def test_resealing_alone_changes_nothing(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["../x", "/etc/passwd", "a/b", "..", ".", ".hidden", "", "a\0b", "a" * 300, "ä", "a b", "-x", "C:x", "a\n", MANIFEST_NAME, "\u202e"],
-)  # fmt: skip
+    [
+        "../x",
+        "/etc/passwd",
+        "a/b",
+        "..",
+        ".",
+        ".hidden",
+        "",
+        "a\0b",
+        "a" * 300,
+        "ä",
+        "a b",
+        "-x",
+        "C:x",
+        "a\n",
+        MANIFEST_NAME,
+        "\u202e",
+    ],
+)
 def test_a_manifest_names_plain_files_of_its_folder_only(folder: Path, name: str) -> None:
     digest = "0" * 64
     reseal(folder, {"files": [{"name": name, "size": 1, "sha256": digest}]})
@@ -98,9 +115,7 @@ def test_a_manifest_names_plain_files_of_its_folder_only(folder: Path, name: str
         {"files": []},
     ],
 )
-def test_a_manifest_with_a_value_that_cannot_be_is_refused(
-    folder: Path, change: dict[str, Any]
-) -> None:
+def test_a_manifest_with_a_value_that_cannot_be_is_refused(folder: Path, change: dict[str, Any]) -> None:
     fields = json.loads((folder / MANIFEST_NAME).read_text()) | change
     (folder / MANIFEST_NAME).write_bytes(_sealed(fields))
     with pytest.raises(DamagedError):
@@ -200,9 +215,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_manifest_comes_back_as_it_was() -> None:
-    manifest = Manifest(
-        files=(ListedFile(name="a", size=1, sha256="0" * 64),), **FIELDS | {"score": 0.1 + 0.2}
-    )
+    manifest = Manifest(files=(ListedFile(name="a", size=1, sha256="0" * 64),), **FIELDS | {"score": 0.1 + 0.2})
     assert parse_manifest(manifest.encode(), "m") == manifest
 
 

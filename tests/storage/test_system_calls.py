@@ -94,9 +94,7 @@ def test_the_holder_is_named_where_the_first_byte_of_a_locked_file_cannot_be_rea
             RunLock(tmp_path).__enter__()
 
 
-def test_a_heartbeat_needs_no_time_through_a_descriptor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_heartbeat_needs_no_time_through_a_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a"
     path.write_text("")
     os.utime(path, (1, 1))
@@ -113,9 +111,7 @@ def test_the_record_of_the_lock_is_json_of_pid_and_host(tmp_path: Path) -> None:
     assert record == {"pid": os.getpid(), "host": socket.gethostname()}
 
 
-def test_a_file_system_without_a_size_has_no_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_a_size_has_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(total=0, used=0, free=0)
     monkeypatch.setattr(filesystem.shutil, "disk_usage", lambda path: usage)
     assert filesystem.REAL.free_bytes(tmp_path) > 2**60

@@ -84,9 +84,7 @@ def test_tensors_on_the_way_to_the_disk_are_not_copied() -> None:
     assert bytes(chunk[:4]) == struct.pack("<f", 1.0)
 
 
-@pytest.mark.parametrize(
-    "share", [lambda table: table, lambda table: table[1:], lambda table: table.t()]
-)
+@pytest.mark.parametrize("share", [lambda table: table, lambda table: table[1:], lambda table: table.t()])
 def test_tensors_that_share_memory_are_an_internal_error(share: Callable[[Tensor], Tensor]) -> None:
     table = torch.zeros(3, 3)
     with pytest.raises(AssertionError, match="share memory"):
@@ -104,9 +102,7 @@ def file_of(header: Any, data: bytes = b"", *, length: int | None = None) -> byt
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
 
-def entry(
-    shape: list[Any], begin: Any, end: Any, dtype: Any = "F32", **more: Any
-) -> dict[str, Any]:
+def entry(shape: list[Any], begin: Any, end: Any, dtype: Any = "F32", **more: Any) -> dict[str, Any]:
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end], **more}
 
 
@@ -137,9 +133,7 @@ LIES: dict[str, bytes] = {
     "2^40 elements": file_of({"a": entry([HUGE], 0, 4 * HUGE)}, bytes(4)),
     "2^40 elements in 4 bytes": file_of({"a": entry([HUGE], 0, 4)}, bytes(4)),
     "an overflowing shape": file_of({"a": entry([2**32, 2**32, 2**32], 0, 0)}),
-    "a shape of zero times much": file_of(
-        {"a": entry([0, HUGE], 0, 0), "b": entry([1], 0, 4)}, bytes(4)
-    ),
+    "a shape of zero times much": file_of({"a": entry([0, HUGE], 0, 0), "b": entry([1], 0, 4)}, bytes(4)),
     "more bytes than elements": file_of({"a": entry([1], 0, 8)}, bytes(8)),
     "a negative size": file_of({"a": entry([-1], 0, 4)}, bytes(4)),
     "a negative place": file_of({"a": entry([1], -4, 0)}, bytes(4)),
@@ -212,9 +206,7 @@ def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
         require_finite({"a": table}, "f")
 
 
-def test_a_file_cut_off_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_cut_off_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t"
     table = {"a": torch.zeros(1000)}
     path.write_bytes(encoded(table))

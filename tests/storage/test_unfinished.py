@@ -81,9 +81,7 @@ def test_an_output_that_a_killed_process_left_is_deleted_by_the_next_one_and_no_
 
 
 @pytest.mark.process
-def test_the_folder_of_a_living_process_stays(
-    tmp_path: Path, filling: Callable[[], multiprocessing.Process]
-) -> None:
+def test_the_folder_of_a_living_process_stays(tmp_path: Path, filling: Callable[[], multiprocessing.Process]) -> None:
     process = filling()
     before = hidden(tmp_path)
     with staged_folder(tmp_path / "other"):
@@ -93,9 +91,7 @@ def test_the_folder_of_a_living_process_stays(
     process.join()
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"mine", b'{"kind": "an unfinished folder of tfm", "host": "elsewhere"}']
-)
+@pytest.mark.parametrize("text", [b"", b"mine", b'{"kind": "an unfinished folder of tfm", "host": "elsewhere"}'])
 def test_a_folder_without_the_mark_of_this_machine_stays(tmp_path: Path, text: bytes) -> None:
     """A person's own folder has no mark; where a network disk locks nothing, only the machine of a mark may judge it."""
     (tmp_path / ".tmp-final-1-0").mkdir()

@@ -143,9 +143,7 @@ def test_another_failure_of_the_library_is_not_called_ours(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stage", [staged_file, staged_folder])
-def test_a_place_that_cannot_be_written_to_is_told_before_the_work(
-    tmp_path: Path, stage: object
-) -> None:
+def test_a_place_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Path, stage: object) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(CannotCreateError, match="cannot be created"),
@@ -251,9 +249,7 @@ def test_what_is_removed_is_renamed_first_and_never_half_there(tmp_path: Path) -
     assert names(tmp_path) == []
 
 
-def test_sweeping_takes_leftovers_and_nothing_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_sweeping_takes_leftovers_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "precious").write_text("")
     folder = tmp_path / "run"
@@ -269,16 +265,11 @@ def test_sweeping_takes_leftovers_and_nothing_else(
     assert sweep(tmp_path / "missing") == []
 
 
-def test_a_link_that_cannot_be_made_is_only_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_link_that_cannot_be_made_is_only_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for step in (1, 2):
         failing = FailingFileSystem("link", 1, errno.EPERM)
         point_link(tmp_path / "last", f"step-{step}", fs=failing)
-    assert (
-        caplog.text.count(f"{tmp_path}: a symbolic link could not be made: Operation not permitted")
-        == 1
-    )
+    assert caplog.text.count(f"{tmp_path}: a symbolic link could not be made: Operation not permitted") == 1
     point_link(tmp_path / "last", "step-1")
     point_link(tmp_path / "last", "step-2")
     assert os.readlink(tmp_path / "last") == "step-2"

@@ -57,9 +57,7 @@ def takes_signals(pid: int) -> bool:
     return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
-def ended_by(
-    number: signal.Signals, moment_seconds: float, arguments: Sequence[str], folder: Path
-) -> Ended:
+def ended_by(number: signal.Signals, moment_seconds: float, arguments: Sequence[str], folder: Path) -> Ended:
     """Start a command in an empty folder, and send it a signal at a moment."""
     out, talk = folder / "out", folder / "talk"
     with out.open("wb") as stdout, talk.open("wb") as stderr:

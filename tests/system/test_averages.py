@@ -24,9 +24,7 @@ AVERAGE = "average-00000013"
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.name: path.read_bytes() for path in folder.iterdir() if path.name != "MANIFEST.json"
-    }
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "MANIFEST.json"}
 
 
 def found(tfm: Tfm) -> dict[str, Any]:
@@ -78,9 +76,7 @@ def test_the_average_and_the_best_checkpoint_are_compared_with_the_search_of_tra
     finished = tfm("train", "--config", config)
     assert finished.exit_code == 0, finished.talk
     folder = tfm.folder / CHECKPOINTS
-    told = re.search(
-        r"with beam size 2: average chrf (\S+), checkpoint of step (\d+) (\S+)", finished.talk
-    )
+    told = re.search(r"with beam size 2: average chrf (\S+), checkpoint of step (\d+) (\S+)", finished.talk)
     assert told is not None, finished.talk
     rival = json.loads((folder / AVERAGE / "state.json").read_text())["average"]["rival"]
     step = f"step-{int(told[2]):08d}"
@@ -115,9 +111,7 @@ def test_a_run_that_was_interrupted_has_the_same_average(
 
 
 @pytest.mark.parametrize("point", ["averaging", "average", "choice"])
-def test_a_kill_while_averaging_costs_nothing(
-    tfm: Tfm, whole: dict[str, dict[str, Any]], point: str
-) -> None:
+def test_a_kill_while_averaging_costs_nothing(tfm: Tfm, whole: dict[str, dict[str, Any]], point: str) -> None:
     config = write_tiny(tfm.folder, AVERAGED)
     killed = tfm("train", "--config", config, faults=[("at", point, 1, "signal", "SIGKILL")])
     assert killed.exit_code == -9, killed.talk
@@ -200,6 +194,6 @@ def test_the_command_refuses_what_cannot_be_averaged(tfm: Tfm) -> None:
         (("--best", "9"), 66, "training.keep_best=9 or more"),
         (("--last", "2"), 73, "average-00000013-last-2: exists already"),
         (("--run", "runs/tiny/checkpoints/step-00000013", "--last", "2"), 66, "a single checkpoint, where a run"),
-    ):  # fmt: skip
+    ):
         refused = tfm("average", *arguments)
         assert (refused.exit_code, text in refused.talk) == (exit_code, True), refused.talk

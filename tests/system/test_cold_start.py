@@ -32,10 +32,16 @@ finally:
 """
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", "rich"}
 NOT_FOR_A_SENTENCE = {
-    "torch", "numpy", "datasets", "pyarrow", "filelock",
-    "transformer_cli.extensions.documents", "transformer_cli.data.sources.corpus",
-    "transformer_cli.decoding.given_pairs", "transformer_cli.commands.prompt",
-}  # fmt: skip
+    "torch",
+    "numpy",
+    "datasets",
+    "pyarrow",
+    "filelock",
+    "transformer_cli.extensions.documents",
+    "transformer_cli.data.sources.corpus",
+    "transformer_cli.decoding.given_pairs",
+    "transformer_cli.commands.prompt",
+}
 """What the translation of one sentence by CTranslate2 does without: it would start more slowly."""
 
 
@@ -110,9 +116,7 @@ def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
     (tfm.folder / "runs").rename(tfm.folder / "warm")
     metrics = tfm.folder / "runs/tiny/metrics.jsonl"
     command = [*TFM, "train", "--config", config]
-    with subprocess.Popen(
-        command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None and not metrics.exists():
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
@@ -155,9 +159,17 @@ def test_training_validating_and_translating_need_nothing_that_windows_lacks(
     (tmp_path / "in.txt").write_bytes(b"1 2 3\n\n2 1\n")
     translate = ["translate", "--input", "in.txt", "--output", "out.txt"]
     listed = [
-        [*train, "--set", "training.max_steps=5"], train, [*train, "--from-scratch"], translate, translate,
-        ["translate", "1 2"], ["validate"], ["info"], ["data", "--config", "tiny.yaml"], ["next", "1"],
-    ]  # fmt: skip
+        [*train, "--set", "training.max_steps=5"],
+        train,
+        [*train, "--from-scratch"],
+        translate,
+        translate,
+        ["translate", "1 2"],
+        ["validate"],
+        ["info"],
+        ["data", "--config", "tiny.yaml"],
+        ["next", "1"],
+    ]
     finished = run([*OTHER, "commands", json.dumps(listed)], tmp_path, capture_output=True)
     talk = finished.stderr.decode()
     assert finished.returncode == 0, talk
@@ -212,9 +224,7 @@ def test_a_sentence_for_the_other_engine_imports_neither_pytorch_nor_numpy(tfm: 
         "training: {max_steps: 2, batch_sentences: 8}\ndecoding: {engine: ctranslate2}\n"
         "validation: {scores: [chrf]}\nruntime: {threads: 1, device: cpu}\n"
     )
-    assert (
-        tfm("train", "--config", str(config), "--set", "training.best_metric=loss").exit_code == 0
-    )
+    assert tfm("train", "--config", str(config), "--set", "training.best_metric=loss").exit_code == 0
     script = LISTING.format(arguments=["translate", "--run", "tiny", "7 8"])
     for is_first in (True, False):
         finished = run([sys.executable, "-c", script], tfm.folder, capture_output=True)
@@ -229,7 +239,12 @@ def test_the_first_sentences_of_the_model_that_comes_along_import_no_pytorch(
     tmp_path: Path,
 ) -> None:
     """Its import takes four times as long as all else."""
-    for options, is_imported in ([], False), (["--beam-size", "2"], False), (["--alignment"], False), (["--set", "runtime.threads=1"], True):  # fmt: skip
+    for options, is_imported in (
+        ([], False),
+        (["--beam-size", "2"], False),
+        (["--alignment"], False),
+        (["--set", "runtime.threads=1"], True),
+    ):
         script = LISTING.format(arguments=["translate", "Where is the station?", *options])
         finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
         talk, _, imported = finished.stderr.decode().partition("IMPORTED")

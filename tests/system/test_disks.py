@@ -99,9 +99,7 @@ def test_a_disk_that_is_full_for_the_logs_alone_costs_one_warning_each(
     run.mkdir(parents=True)
     note = '{"kind": "note", "step": 0}\n'
     for name in ("train.log", "metrics.jsonl"):
-        (disk / name).write_text(
-            note * (4000 // len(note))
-        )  # the rest of a page of memory may still be free
+        (disk / name).write_text(note * (4000 // len(note)))  # the rest of a page of memory may still be free
         (run / name).touch()
     for place in (disk, run):
         (place / "tensorboard").mkdir()
@@ -153,9 +151,7 @@ def test_a_step_that_could_not_be_taken_back_is_not_recorded_twice(tfm: Tfm) -> 
     finished = tfm(*TRAIN, faults=[("at", "rename", 3, "fail", "ENOSPC")])
     assert finished.exit_code == 0, finished.talk
     assert finished.talk.count("metrics cannot be written any more") == 1
-    steps = [
-        line["step"] for line in metrics_of(tfm.folder / "runs/tiny") if line["kind"] == "train"
-    ]
+    steps = [line["step"] for line in metrics_of(tfm.folder / "runs/tiny") if line["kind"] == "train"]
     assert steps == [1, 2, 3, 4, 5, 6, 7]
 
 

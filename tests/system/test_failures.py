@@ -165,10 +165,14 @@ NO_FORWARD = [("at", "translation", 1, "raise", "RuntimeError", "the model was a
 
 FAILURES = {
     "an unknown command": Failure(2, ["trian"], "did you mean tfm train?"),
-    "an unknown option": Failure(2, [*TRAIN, "--epochs", "3"], "--epochs: there is no such option.*training.max_epochs=3"),
+    "an unknown option": Failure(
+        2, [*TRAIN, "--epochs", "3"], "--epochs: there is no such option.*training.max_epochs=3"
+    ),
     "a missing argument": Failure(2, ["train"], "train: missing option .--config."),
     "a bad choice": Failure(2, ["validate", "--split", "dev"], "--split: 'dev' is not one of 'validation', 'test'"),
-    "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "--beam-size: should be greater than or equal to 1, found '0'"),
+    "a beam of nothing": Failure(
+        2, ["translate", "-b", "0", "x"], "--beam-size: should be greater than or equal to 1, found '0'"
+    ),
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),
     "a source without reference": Failure(2, ["validate", "--source", "x"], "give both --source and --reference"),
     "a run and a config": Failure(2, ["info", "--run", "x", "--config", "y"], "either --run or"),
@@ -185,23 +189,68 @@ FAILURES = {
     "no test split": Failure(65, ["data", "--config", "tiny.yaml", "--split", "test"], "no test", with_corpus()),
     "lines one more on one side": Failure(65, TRAIN, "a.en has 41 lines, .*a.it has 40", with_corpus(a_en="w\n" * 41)),
     "UTF-16 text": Failure(65, TRAIN, r"a\.en: UTF-16.*iconv", with_corpus(a_en="uno\ndue\n".encode("utf-16"))),
-    "one sentence again and again": Failure(65, TRAIN, "lost 39 of its 40 pairs.*drop_duplicates", with_corpus(a_en="w\n" * 40, a_it="p\n" * 40)),
-    "more than half dropped": Failure(65, TRAIN, "lost 30 of its 40 pairs.*drop_empty +30", with_corpus(a_en="w\n" * 10 + "\n" * 30)),
-    "a corpus cut short": Failure(65, TRAIN, r"a\.csv\.gz: cut short", with_table("a.csv.gz", gzip.compress(b"".join(b"w%d,p%d\n" % (n, n) for n in range(50)))[:-5])),
-    "a corpus that is not compressed": Failure(65, TRAIN, r"its name ends in \.gz", with_table("a.tsv.gz", b"w1\tp1\n")),
-    "a corpus of an unknown kind": Failure(65, TRAIN, r"a\.doc: its name does not tell its format", with_table("a.doc", b"w1\tp1\n")),
-    "a spreadsheet in its own format": Failure(65, TRAIN, "of a spreadsheet .*tfm data import", with_table("a.csv", b"PK\x03\x04" + bytes(50))),
-    "a tab too many": Failure(65, TRAIN, r"a\.tsv:2: 3 columns, where the first row has 2", with_table("a.tsv", b"w1\tp1\nw2\tp2\tx\n")),
-    "a line that is no JSON": Failure(65, TRAIN, r"a\.jsonl:2: not a JSON object", with_table("a.jsonl", b'{"en": "a", "it": "b"}\n{\n')),
+    "one sentence again and again": Failure(
+        65, TRAIN, "lost 39 of its 40 pairs.*drop_duplicates", with_corpus(a_en="w\n" * 40, a_it="p\n" * 40)
+    ),
+    "more than half dropped": Failure(
+        65, TRAIN, "lost 30 of its 40 pairs.*drop_empty +30", with_corpus(a_en="w\n" * 10 + "\n" * 30)
+    ),
+    "a corpus cut short": Failure(
+        65,
+        TRAIN,
+        r"a\.csv\.gz: cut short",
+        with_table("a.csv.gz", gzip.compress(b"".join(b"w%d,p%d\n" % (n, n) for n in range(50)))[:-5]),
+    ),
+    "a corpus that is not compressed": Failure(
+        65, TRAIN, r"its name ends in \.gz", with_table("a.tsv.gz", b"w1\tp1\n")
+    ),
+    "a corpus of an unknown kind": Failure(
+        65, TRAIN, r"a\.doc: its name does not tell its format", with_table("a.doc", b"w1\tp1\n")
+    ),
+    "a spreadsheet in its own format": Failure(
+        65, TRAIN, "of a spreadsheet .*tfm data import", with_table("a.csv", b"PK\x03\x04" + bytes(50))
+    ),
+    "a tab too many": Failure(
+        65, TRAIN, r"a\.tsv:2: 3 columns, where the first row has 2", with_table("a.tsv", b"w1\tp1\nw2\tp2\tx\n")
+    ),
+    "a line that is no JSON": Failure(
+        65, TRAIN, r"a\.jsonl:2: not a JSON object", with_table("a.jsonl", b'{"en": "a", "it": "b"}\n{\n')
+    ),
     "one column": Failure(65, TRAIN, r"a\.csv: one column only", with_table("a.csv", b"w1\nw2\n")),
     "a pipe as a corpus": Failure(65, TRAIN, r"a\.en: a pipe or device", with_pipe),
     "a folder as a text": Failure(65, TRAIN, r"a\.en: a folder, where a file is expected", with_folder),
     "data that changed under a run": Failure(65, TRAIN, r"a\.en.*--accept-data-change", with_other_data),
-    "a tokenizer of another size": Failure(65, ["translate", *CHECKPOINT], "instead of", with_forged("tokenizer.target.json", with_larger_vocabulary), NO_FORWARD),
-    "swapped tokenizers": Failure(65, ["translate", "--run", "runs/tiny/checkpoints/step-00000001", "x"], r"tokenizer\.source\.json", with_swapped_tokenizers, NO_FORWARD),
-    "a pickle as weights": Failure(65, ["translate", *CHECKPOINT], r"model\.safetensors", with_forged("model.safetensors", lambda _: pickle.dumps([1] * 99)), NO_FORWARD),
-    "weights that are cut short": Failure(65, ["translate", *CHECKPOINT], r"model\.safetensors", with_forged("model.safetensors", lambda data: data[:-9]), NO_FORWARD),
-    "a tokenizer that is none": Failure(65, ["translate", *CHECKPOINT], "tokenizer", with_forged("tokenizer.source.json", lambda _: b"{}"), NO_FORWARD),
+    "a tokenizer of another size": Failure(
+        65,
+        ["translate", *CHECKPOINT],
+        "instead of",
+        with_forged("tokenizer.target.json", with_larger_vocabulary),
+        NO_FORWARD,
+    ),
+    "swapped tokenizers": Failure(
+        65,
+        ["translate", "--run", "runs/tiny/checkpoints/step-00000001", "x"],
+        r"tokenizer\.source\.json",
+        with_swapped_tokenizers,
+        NO_FORWARD,
+    ),
+    "a pickle as weights": Failure(
+        65,
+        ["translate", *CHECKPOINT],
+        r"model\.safetensors",
+        with_forged("model.safetensors", lambda _: pickle.dumps([1] * 99)),
+        NO_FORWARD,
+    ),
+    "weights that are cut short": Failure(
+        65,
+        ["translate", *CHECKPOINT],
+        r"model\.safetensors",
+        with_forged("model.safetensors", lambda data: data[:-9]),
+        NO_FORWARD,
+    ),
+    "a tokenizer that is none": Failure(
+        65, ["translate", *CHECKPOINT], "tokenizer", with_forged("tokenizer.source.json", lambda _: b"{}"), NO_FORWARD
+    ),
     "no such config": Failure(66, ["train", "--config", "en-ti.yaml"], "en-ti.yaml: no such config"),
     "no such corpus": Failure(66, TRAIN, r"a\.en", without_source),
     "no run to validate": Failure(66, ["validate"], "no run under runs/"),
@@ -209,22 +258,49 @@ FAILURES = {
     "no such run": Failure(66, ["translate", "--run", "tyni", "x"], "tyni: no such run", with_trained_run),
     "no such input": Failure(66, ["translate", "--input", "x.txt"], r"x\.txt: no such file", with_trained_run),
     "no such reference": Failure(66, ["validate", "--source", "a", "--reference", "b"], "a", with_trained_run),
-    "steps that are not finite": Failure(69, [*TRAIN, "--set", "training.max_skipped_in_a_row=2"], "step 2: the last 2 updates", faults=[("poison", 1, 99)]),
-    "an internal error": Failure(70, TRAIN, "two and two are five", faults=[("at", "step", 2, "raise", "RuntimeError", "two and two are five")]),
+    "steps that are not finite": Failure(
+        69,
+        [*TRAIN, "--set", "training.max_skipped_in_a_row=2"],
+        "step 2: the last 2 updates",
+        faults=[("poison", 1, 99)],
+    ),
+    "an internal error": Failure(
+        70, TRAIN, "two and two are five", faults=[("at", "step", 2, "raise", "RuntimeError", "two and two are five")]
+    ),
     "runs is a file": Failure(73, TRAIN, "runs", with_file_as_runs),
     "no folder for the output": Failure(73, ["translate", "x", "--output", "no/out"], "no/out", with_trained_run),
-    "output below a file": Failure(73, ["translate", "x", "--output", "tiny.yaml/out"], "tiny.yaml/out", with_trained_run),
+    "output below a file": Failure(
+        73, ["translate", "x", "--output", "tiny.yaml/out"], "tiny.yaml/out", with_trained_run
+    ),
     "output is a folder": Failure(73, ["translate", "x", "--output", "runs"], "runs", with_trained_run),
     "a damaged run to train": Failure(74, TRAIN, "no checkpoint is valid", with_damaged_run),
     "a damaged run to translate": Failure(74, ["translate", "x"], "no checkpoint is valid", with_damaged_run),
-    "checkpoints without a file": Failure(74, ["translate", "--run", "tiny", "x"], "tokenizer.source.json", without_tokenizers),
+    "checkpoints without a file": Failure(
+        74, ["translate", "--run", "tiny", "x"], "tokenizer.source.json", without_tokenizers
+    ),
     "a disk that fails": Failure(74, TRAIN, "Input/output error", faults=[("at", "flush", 3, "fail", "EIO")]),
-    "no memory even for one sentence": Failure(75, TRAIN, "out of memory, even with a single sentence.*lower training.batch_tokens", faults=[("little_memory", 0)]),
+    "no memory even for one sentence": Failure(
+        75,
+        TRAIN,
+        "out of memory, even with a single sentence.*lower training.batch_tokens",
+        faults=[("little_memory", 0)],
+    ),
     "a full disk": Failure(75, TRAIN, "free", faults=[("at", "step", 6, "fill_disk")]),
-    "a wrong key": Failure(78, TRAIN, r"tiny.yaml:10: training.warmup_step is not a setting; did you mean training.warmup_steps\?", with_setting("warmup_steps", "warmup_step")),
-    "a wrong value": Failure(78, TRAIN, "tiny.yaml:4: model.dropout: .* found 1.5", with_setting("dropout: 0.1", "dropout: 1.5")),
-    "a wrong kind": Failure(78, TRAIN, "tiny.yaml:6: training.max_steps: .* found 'many'", with_setting("max_steps: 13", "max_steps: many")),
-    "a key given twice": Failure(78, TRAIN, "tiny.yaml:3: seed is given twice", with_setting("seed: 3", "seed: 3\nseed: 4")),
+    "a wrong key": Failure(
+        78,
+        TRAIN,
+        r"tiny.yaml:10: training.warmup_step is not a setting; did you mean training.warmup_steps\?",
+        with_setting("warmup_steps", "warmup_step"),
+    ),
+    "a wrong value": Failure(
+        78, TRAIN, "tiny.yaml:4: model.dropout: .* found 1.5", with_setting("dropout: 0.1", "dropout: 1.5")
+    ),
+    "a wrong kind": Failure(
+        78, TRAIN, "tiny.yaml:6: training.max_steps: .* found 'many'", with_setting("max_steps: 13", "max_steps: many")
+    ),
+    "a key given twice": Failure(
+        78, TRAIN, "tiny.yaml:3: seed is given twice", with_setting("seed: 3", "seed: 3\nseed: 4")
+    ),
     "no YAML": Failure(78, TRAIN, "tiny.yaml", with_setting("name: tiny", "name: [tiny")),
     "an empty config": Failure(78, TRAIN, "a config is a mapping", lambda folder: write_tiny(folder, "")),
     "a name that is a path": Failure(78, TRAIN, "name: ", with_setting("name: tiny", "name: ../tiny")),
@@ -232,17 +308,32 @@ FAILURES = {
     "a bad override": Failure(78, [*TRAIN, "--set", "training.max_step=3"], "training.max_step is not"),
     "an override without a value": Failure(78, [*TRAIN, "--set", "training.max_steps"], "not of the form"),
     "a device that is not here": Failure(78, [*TRAIN, "--set", "runtime.device=mps"], "finds no such device"),
-    "an override of nothing": Failure(78, [*TRAIN, "--set", "training.max_steps="], "no value after the =.*training.max_steps=null"),
-    "a run of other settings": Failure(78, [*TRAIN, "--set", "model.d_model=32"], "model.d_model: was 16, now 32.*--from-scratch", with_trained_run),
+    "an override of nothing": Failure(
+        78, [*TRAIN, "--set", "training.max_steps="], "no value after the =.*training.max_steps=null"
+    ),
+    "a run of other settings": Failure(
+        78, [*TRAIN, "--set", "model.d_model=32"], "model.d_model: was 16, now 32.*--from-scratch", with_trained_run
+    ),
     "an alias": Failure(78, TRAIN, "tiny.yaml:2: anchors", with_setting("seed: 3", "seed: &a 3")),
     "a tag": Failure(78, TRAIN, "tiny.yaml:2: tags", with_setting("seed: 3", "seed: !!python/name:os.system 3")),
     "a tab for an indent": Failure(78, TRAIN, "tiny.yaml:6", with_setting("  max_steps", "\tmax_steps")),
-    "a config of megabytes": Failure(78, TRAIN, "more than 1,000,000 bytes", lambda folder: write_tiny(folder, "#" * 10**7)),
+    "a config of megabytes": Failure(
+        78, TRAIN, "more than 1,000,000 bytes", lambda folder: write_tiny(folder, "#" * 10**7)
+    ),
     "a config nested too deeply": Failure(78, TRAIN, "nested deeper", with_setting("seed: 3", "seed: " + "[" * 99)),
-    "a program in a config": Failure(78, TRAIN, "_target_ is not a setting", with_setting("seed: 3", "_target_: os.system")),
-    "a number that is text": Failure(78, TRAIN, "tiny.yaml:6: training.max_steps: .* found '1_000'", with_setting("max_steps: 13", "max_steps: 1_000")),
-    "a model changed for translating": Failure(78, ["translate", "--set", "model.d_model=8", "x"], "cannot be changed", with_trained_run),
-}  # fmt: skip
+    "a program in a config": Failure(
+        78, TRAIN, "_target_ is not a setting", with_setting("seed: 3", "_target_: os.system")
+    ),
+    "a number that is text": Failure(
+        78,
+        TRAIN,
+        "tiny.yaml:6: training.max_steps: .* found '1_000'",
+        with_setting("max_steps: 13", "max_steps: 1_000"),
+    ),
+    "a model changed for translating": Failure(
+        78, ["translate", "--set", "model.d_model=8", "x"], "cannot be changed", with_trained_run
+    ),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -311,9 +402,7 @@ def test_memory_for_few_sentences_is_enough_and_told_once(tfm: Tfm) -> None:
         assert finished.exit_code == 0, finished.talk
         told = finished.talk.count("out of memory, so its batches were cut in parts")
         assert told == (name == "tight")
-        losses[name] = [
-            line["loss"] for line in metrics_of(tfm.folder / "runs" / name) if "loss" in line
-        ]
+        losses[name] = [line["loss"] for line in metrics_of(tfm.folder / "runs" / name) if "loss" in line]
         if name == "tight":
             assert "updates whose batches were cut in parts: 13" in finished.talk
     assert losses["tight"] == pytest.approx(losses["roomy"], rel=1e-4)
@@ -364,9 +453,7 @@ def test_the_log_of_a_run_says_what_ended_it(tfm: Tfm) -> None:
     write_tiny(tfm.folder)
     tfm(*TRAIN, faults=[("at", "step", 2, "signal", "SIGTERM")])
     log = (tfm.folder / "runs/tiny/train.log").read_text()
-    assert re.search(
-        r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stopped and saved at step 2$", log, re.MULTILINE
-    )
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stopped and saved at step 2$", log, re.MULTILINE)
     tfm(*TRAIN)
     log = (tfm.folder / "runs/tiny/train.log").read_text()
     assert "resuming runs/tiny at step 2" in log

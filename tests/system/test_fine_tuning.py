@@ -51,9 +51,7 @@ def expected(launcher: Launcher, trained: Path, tmp_path_factory: pytest.TempPat
     return essence(folder / "runs/tuned")
 
 
-@pytest.mark.parametrize(
-    ("step", "name", "exit_code"), [(1, "SIGTERM", 143), (6, "SIGTERM", 143), (9, "SIGKILL", -9)]
-)
+@pytest.mark.parametrize(("step", "name", "exit_code"), [(1, "SIGTERM", 143), (6, "SIGTERM", 143), (9, "SIGKILL", -9)])
 def test_a_resumed_fine_tuning_equals_the_uninterrupted_one_without_the_old_run(
     tuning: Tfm, expected: Any, step: int, name: str, exit_code: int
 ) -> None:
@@ -65,9 +63,7 @@ def test_a_resumed_fine_tuning_equals_the_uninterrupted_one_without_the_old_run(
     assert essence(tuning.folder / "runs/tuned") == expected
 
 
-def test_killed_before_its_first_save_it_starts_again_from_the_old_run(
-    tuning: Tfm, expected: Any
-) -> None:
+def test_killed_before_its_first_save_it_starts_again_from_the_old_run(tuning: Tfm, expected: Any) -> None:
     assert tune(tuning, faults=[("at", "step", 2, "signal", "SIGKILL")]).exit_code == -9
     assert tune(tuning).exit_code == 0
     assert essence(tuning.folder / "runs/tuned") == expected
@@ -116,7 +112,7 @@ def test_no_path_of_this_machine_is_in_the_checkpoint(tuning: Tfm) -> None:
         (["training.init_from=tiny", "name=tiny"], 78, "this run was started with other settings"),
         (["training.init_from=tiny", "training.frozen=[decoder.layer]"], 78, "did you mean decoder.layers?"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_start_is_refused_with_a_hint(
     tuning: Tfm, options: list[str], exit_code: int, message: str
 ) -> None:

@@ -18,9 +18,7 @@ from ..experiments import (
 from ..launcher import Launcher, Tfm
 from ..ranks import assert_close, run_ranks
 
-HALF = TINY.replace("float32", "float16").replace(
-    "max_steps: 13", "max_steps: 13\n  max_skipped_in_a_row: 3"
-)
+HALF = TINY.replace("float32", "float16").replace("max_steps: 13", "max_steps: 13\n  max_skipped_in_a_row: 3")
 OF_MANY_PARTS = HALF.replace("max_steps: 13", "max_steps: 13\n  ema_decay: 0.9\n  r_drop: 1.0")
 POISON = ("poison", 2, 6)  # five updates in a row, more than max_skipped_in_a_row
 ONE_EACH = HALF.replace("accumulate: 2", "accumulate: 1")
@@ -50,9 +48,7 @@ def test_a_resumed_run_in_float16_equals_the_uninterrupted_one_and_translates(tf
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("sharding", ["none", "full"])
-def test_all_processes_agree_on_the_scale(
-    tfm: Tfm, launcher: Launcher, memory_folder: Path, sharding: str
-) -> None:
+def test_all_processes_agree_on_the_scale(tfm: Tfm, launcher: Launcher, memory_folder: Path, sharding: str) -> None:
     """From a scale that is much too large, two processes come to the same one as a single process, and train on."""
     alone = Tfm(launcher, memory_folder / f"alone-{sharding}")
     alone.folder.mkdir()

@@ -36,9 +36,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.network
 @pytest.mark.parametrize("options", [["."], ["-e", "."]], ids=["installed", "editable"])
-def test_tfm_finds_its_configs_from_any_folder(
-    checkout: Path, tmp_path: Path, options: list[str]
-) -> None:
+def test_tfm_finds_its_configs_from_any_folder(checkout: Path, tmp_path: Path, options: list[str]) -> None:
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin/python"
@@ -50,9 +48,7 @@ def test_tfm_finds_its_configs_from_any_folder(
     outside.pop("PYTHONPATH", None)
 
     def run(*command: str | Path, folder: Path = tmp_path) -> str:
-        finished = subprocess.run(
-            command, cwd=folder, env=outside, capture_output=True, text=True, check=False
-        )
+        finished = subprocess.run(command, cwd=folder, env=outside, capture_output=True, text=True, check=False)
         assert finished.returncode == 0, finished.stderr
         return finished.stdout
 
@@ -71,9 +67,16 @@ def test_tfm_finds_its_configs_from_any_folder(
     assert all(int(size) > 10_000 for size in sizes.split())
     assert "source: phrasebook" in shown
     preview = run(
-        environment / "bin/tfm", "data", "--config", "en-it", "--set", "data.num_pairs=500",
-        "--split", "test", folder=elsewhere,
-    )  # fmt: skip
+        environment / "bin/tfm",
+        "data",
+        "--config",
+        "en-it",
+        "--set",
+        "data.num_pairs=500",
+        "--split",
+        "test",
+        folder=elsewhere,
+    )
     assert "SOURCE  " in preview, "the built-in corpus came along too"
     sentence = "Where is the station?"
     translated = run(environment / "bin/tfm", "translate", sentence, folder=elsewhere)

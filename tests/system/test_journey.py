@@ -74,9 +74,7 @@ def test_each_way_of_input_and_output_gives_the_same_lines(trained: Tfm) -> None
 
 def test_it_says_on_standard_error_which_checkpoint_translates(trained: Tfm) -> None:
     finished = trained("translate", "1 2 3")
-    assert finished.talk == (
-        "runs/copying/checkpoints/step-00000400, step 400 (PyTorch on CPU, 1 thread, float32)\n"
-    )
+    assert finished.talk == ("runs/copying/checkpoints/step-00000400, step 400 (PyTorch on CPU, 1 thread, float32)\n")
 
 
 NASTY = {

@@ -128,9 +128,7 @@ def test_a_slow_save_after_a_sigterm_is_waited_for(tfm: Tfm, uninterrupted: dict
     assert_goes_on(tfm, 6, uninterrupted)
 
 
-def test_what_a_living_process_is_writing_is_not_swept(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_what_a_living_process_is_writing_is_not_swept(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """A18: other processes that start in the meantime are refused, or only read."""
     process, place = paused_in_a_save(tfm)
     half = leftovers(tfm)

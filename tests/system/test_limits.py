@@ -37,10 +37,7 @@ def test_the_record_notices_a_process_and_a_thread(tfm: Tfm, kind: str) -> None:
     start = ("at", "step", 3, "start", kind)
     assert tfm(*TRAIN, faults=[("note_processes", str(record)), start]).exit_code == 0
     found = record.read_text().splitlines()
-    assert (
-        set(found)
-        == {"process": {"os.fork", "a child is there"}, "thread": {"thread 'late'"}}[kind]
-    )
+    assert set(found) == {"process": {"os.fork", "a child is there"}, "thread": {"thread 'late'"}}[kind]
 
 
 def tasks_of(process: Process) -> list[str]:
@@ -63,9 +60,7 @@ def group_of(process: Process) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="reads /proc")
-def test_a_kill_leaves_no_thread_and_no_process_behind(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_kill_leaves_no_thread_and_no_process_behind(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """B7: the thread that prepares batches is in the middle of its work."""
     write_tiny(tfm.folder)
     place = tfm.folder / "paused"

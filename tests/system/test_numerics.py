@@ -34,9 +34,7 @@ def test_a_resume_after_skipped_steps_is_exact(tfm: Tfm) -> None:
 
 def test_too_many_in_a_row_stop_the_run_with_the_last_checkpoint_intact(tfm: Tfm) -> None:
     """D2."""
-    config = write_tiny(
-        tfm.folder, TINY.replace("max_steps: 13", "max_steps: 13\n  max_skipped_in_a_row: 3")
-    )
+    config = write_tiny(tfm.folder, TINY.replace("max_steps: 13", "max_steps: 13\n  max_skipped_in_a_row: 3"))
     stopped = tfm("train", "--config", config, faults=[("poison", 6, 99)])
     assert stopped.exit_code == 69
     assert stopped.out == b""
@@ -47,15 +45,11 @@ def test_too_many_in_a_row_stop_the_run_with_the_last_checkpoint_intact(tfm: Tfm
     checkpoint = newest_checkpoint(tfm.folder / "runs/tiny")
     assert checkpoint.name == "step-00000004"
     assert tfm("translate", "1 2 3").exit_code == 0
-    assert tfm("train", "--config", config).exit_code == 0, (
-        "the cause was in the machine, and is gone"
-    )
+    assert tfm("train", "--config", config).exit_code == 0, "the cause was in the machine, and is gone"
 
 
 def test_single_bad_steps_now_and_then_do_not_stop_it(tfm: Tfm) -> None:
-    config = write_tiny(
-        tfm.folder, TINY.replace("max_steps: 13", "max_steps: 13\n  max_skipped_in_a_row: 3")
-    )
+    config = write_tiny(tfm.folder, TINY.replace("max_steps: 13", "max_steps: 13\n  max_skipped_in_a_row: 3"))
     faults = [("poison", step, step + 1) for step in (2, 5, 8, 11)]
     assert tfm("train", "--config", config, faults=faults).exit_code == 0
     assert state_of(tfm.folder / "runs/tiny")["meter"]["num_skipped"] == 8

@@ -51,11 +51,14 @@ def test_a_run_goes_out_comes_back_learns_and_every_program_translates_as_it_doe
 
     (folder / "tuned.yaml").write_text(
         CONFIG.replace("name: first", "name: tuned")
-        .replace("{source: phrasebook, num_pairs: 4000}", "{source: files, source_language: en, target_language: it, corpora: [{path: other.tsv}]}")
+        .replace(
+            "{source: phrasebook, num_pairs: 4000}",
+            "{source: files, source_language: en, target_language: it, corpora: [{path: other.tsv}]}",
+        )
         .replace("max_steps: 320", "init_from: back, max_steps: 100")
         .replace("learning_rate: 4e-3", "learning_rate: 2e-3")
         .replace("validate_every: 320, save_every: 320", "validate_every: 100, save_every: 100")
-    )  # fmt: skip
+    )
     done(tfm, "train", "--config", "tuned.yaml")
     after = translations(tfm, "tuned")
     references = [two for _, two in tested]

@@ -164,9 +164,7 @@ def test_folders_may_have_blanks_and_be_elsewhere(tfm: Tfm) -> None:
     assert trained.exit_code == 0, trained.talk
     assert (work / "runs/mine").is_dir()
     assert not (place / "runs").exists()
-    assert tfm("validate", "--json", folder=work).exit_code == 0, (
-        "the run knows where its corpus is"
-    )
+    assert tfm("validate", "--json", folder=work).exit_code == 0, "the run knows where its corpus is"
     assert tfm("train", *options, folder=work).exit_code == 0
 
 
@@ -217,12 +215,9 @@ def test_an_earlier_run_stays_if_from_scratch_is_refused(tfm: Tfm, refused: str)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     again = tfm("train", "--config", config, "--set", refused, "--from-scratch")
     assert again.exit_code != 0
-    assert (
-        "no new run has started, so runs/mine/checkpoints-old-1 is runs/mine/checkpoints again"
-        in again.talk
-    )
+    assert "no new run has started, so runs/mine/checkpoints-old-1 is runs/mine/checkpoints again" in again.talk
     after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    changed = {path.name for path in before.keys() | after.keys() if before.get(path) != after.get(path)}  # fmt: skip
+    changed = {path.name for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert changed == {"train.log"}
     assert tfm("translate", "a b").exit_code == 0
 

@@ -140,9 +140,7 @@ def test_a_compressed_file_is_translated_as_its_text(trained: Tfm, expected: lis
         assert trained("translate", "--input", name).lines == expected
     refused = trained("translate", stdin=path.read_bytes())
     assert refused.exit_code == 65
-    assert refused.talk.endswith(
-        "hint: give the path of the file, FILE.gz, instead of its content\n"
-    )
+    assert refused.talk.endswith("hint: give the path of the file, FILE.gz, instead of its content\n")
 
 
 def test_an_output_that_is_the_input_of_the_shell_is_refused(trained: Tfm) -> None:
@@ -153,9 +151,7 @@ def test_an_output_that_is_the_input_of_the_shell_is_refused(trained: Tfm) -> No
     assert (trained.folder / "in.txt").read_text() == text
 
 
-def test_a_file_of_a_checkpoint_stands_for_the_checkpoint(
-    trained: Tfm, expected: list[str]
-) -> None:
+def test_a_file_of_a_checkpoint_stands_for_the_checkpoint(trained: Tfm, expected: list[str]) -> None:
     checkpoint = max((trained.folder / "runs/tiny/checkpoints").glob("step-*"))
     best = Path("runs/tiny/checkpoints/best/model.safetensors")
     for run in (best, Path("runs/tiny/checkpoints"), Path("runs/tiny/config.yaml")):
@@ -165,10 +161,16 @@ def test_a_file_of_a_checkpoint_stands_for_the_checkpoint(
 
 
 @pytest.mark.parametrize(
-    "arguments", [("translate", "-5 degrees"), ("translate", "-5"), ("next", "-hello you"),
-                  ("translate", "--", "-5 degrees"), ("translate", "- Hello", "-b", "2"),
-                  ("next", "1 2", "--prefix", "-hello you")]
-)  # fmt: skip
+    "arguments",
+    [
+        ("translate", "-5 degrees"),
+        ("translate", "-5"),
+        ("next", "-hello you"),
+        ("translate", "--", "-5 degrees"),
+        ("translate", "- Hello", "-b", "2"),
+        ("next", "1 2", "--prefix", "-hello you"),
+    ],
+)
 def test_a_sentence_that_begins_with_a_dash(trained: Tfm, arguments: tuple[str, ...]) -> None:
     finished = trained(*arguments)
     if "--" in arguments or "--prefix" in arguments:

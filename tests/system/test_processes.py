@@ -56,9 +56,7 @@ def test_a_signal_before_training_ends_at_once(
     assert end_of(tfm) == uninterrupted
 
 
-def test_a_signal_while_data_is_written_leaves_nothing_half(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_signal_while_data_is_written_leaves_nothing_half(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     fault = ("at", "encoding", 1, "signal", "SIGTERM")
     assert tfm("train", "--config", write_tiny(tfm.folder), faults=[fault]).exit_code == 143
     assert leftovers(tfm) == []
@@ -94,9 +92,7 @@ def test_a_signal_to_the_whole_group_saves_too(tfm: Tfm, uninterrupted: dict[str
     assert end_of(tfm) == uninterrupted
 
 
-def test_a_validation_that_is_due_does_not_delay_the_stop(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_validation_that_is_due_does_not_delay_the_stop(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """The resumed run does the validation, also after the last step."""
     for step, number in ((4, 4), (13, 9)):
         fault = ("at", "step", number, "signal", "SIGTERM")
@@ -107,9 +103,7 @@ def test_a_validation_that_is_due_does_not_delay_the_stop(
     assert end_of(tfm) == uninterrupted
 
 
-def test_a_signal_after_the_last_validation_is_no_interruption(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_signal_after_the_last_validation_is_no_interruption(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     fault = ("at", "save", 8, "signal", "SIGTERM")  # each of the four validations is a new best
     finished = tfm("train", "--config", write_tiny(tfm.folder), faults=[fault])
     assert finished.exit_code == 0
@@ -126,9 +120,7 @@ def paused(tfm: Tfm, point: str, number: int) -> tuple[Process, Path]:
     return process, place
 
 
-def test_a_second_process_on_the_same_run_names_the_first(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_second_process_on_the_same_run_names_the_first(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """A16."""
     first, place = paused(tfm, "step", 6)
     second = tfm("train", "--config", "tiny.yaml")

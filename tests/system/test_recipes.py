@@ -63,9 +63,7 @@ def run(folder: Path, *command: str) -> str:
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    finished = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    finished = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
 
@@ -79,10 +77,12 @@ def num_lines(path: Path) -> int:
 
 
 def test_fine_tuning_without_and_with_a_share_of_the_old_corpus(folder: Path) -> None:
-    shown = recipe(folder, "fine_tuning.sh", "base", "train", "new", "dev", "en", "it", "--set", "training.learning_rate=1e-4")  # fmt: skip
-    assert [line for line in shown.splitlines() if line.startswith("==")] == ["== base", "== base-new", "== base-mixed"]  # fmt: skip
-    logs = {name: (folder / f"runs/{name}/train.log").read_text() for name in ("base-new", "base-mixed")}  # fmt: skip
-    for name, num_pairs in (("base-new", SIZES["new"]), ("base-mixed", SIZES["new"] + SIZES["train"] // 5)):  # fmt: skip
+    shown = recipe(
+        folder, "fine_tuning.sh", "base", "train", "new", "dev", "en", "it", "--set", "training.learning_rate=1e-4"
+    )
+    assert [line for line in shown.splitlines() if line.startswith("==")] == ["== base", "== base-new", "== base-mixed"]
+    logs = {name: (folder / f"runs/{name}/train.log").read_text() for name in ("base-new", "base-mixed")}
+    for name, num_pairs in (("base-new", SIZES["new"]), ("base-mixed", SIZES["new"] + SIZES["train"] // 5)):
         assert state_of(folder / "runs" / name)["init_from"]["run"] == "base"
         assert f"plan: {num_pairs} training pairs" in logs[name]
 
@@ -91,7 +91,7 @@ def test_a_teacher_of_a_student_may_translate_both_ways(folder: Path) -> None:
     both = ("--set", "data.both_directions=true", "--set", "tokenizer.shared=true")
     run(folder, "tfm", "train", "--config", "base.yaml", "--set", "name=both", *both)
     options = ("--config", "base.yaml", "--set", "name=student", "--set", "training.max_steps=4")
-    shown = run(folder, "tfm", "student", "--teacher", "both", "--from", "en", "--to", "it", *options)  # fmt: skip
+    shown = run(folder, "tfm", "student", "--teacher", "both", "--from", "en", "--to", "it", *options)
     assert num_lines(folder / "student-distilled/taught-0.target") == SIZES["train"]
     assert num_lines(folder / "student-distilled/taught-0.alignment") == SIZES["train"]
     assert shown.count("student") >= 2
@@ -109,13 +109,25 @@ def test_a_student_may_have_two_teachers_and_noise_beside_its_alignments(folder:
         "training.noise={typos: 0.3}",
     )
     teachers = ("--teacher", "base", "--teacher", "base-2")
-    run(folder, "tfm", "student", "corpus", "translate", "choose", "align", "train", *teachers, *options)  # fmt: skip
+    run(folder, "tfm", "student", "corpus", "translate", "choose", "align", "train", *teachers, *options)
     config: Any = load_trained(folder / "runs/noisy").config
     assert config.training.noise is None
     assert config.training.guided_alignment == 0.1
     paths = [one.alignment_path for one in config.data.corpora]
     assert paths == ["taught-0.alignment", "noisy-taught-0.alignment", None]
-    together = run(folder, "tfm", "translate", "--run", "base", "--run", "base-2", "--input", "noisy-distilled/sources.txt", "--n-best", "4")  # fmt: skip
+    together = run(
+        folder,
+        "tfm",
+        "translate",
+        "--run",
+        "base",
+        "--run",
+        "base-2",
+        "--input",
+        "noisy-distilled/sources.txt",
+        "--n-best",
+        "4",
+    )
     assert together == (folder / "noisy-distilled/n-best.tsv").read_text(encoding="utf-8")
 
 
@@ -132,8 +144,7 @@ def test_rescoring_takes_the_best_translation_by_three_models_together(folder: P
     chosen, sources = lines(folder / "dev.rescored.it"), lines(folder / "dev.en")
     assert len(chosen) == len(sources) == SIZES["dev"]
     forward, channel, backward = (
-        load_translator(folder / "runs" / name)
-        for name in ("base", "rescore-channel", "rescore-right-to-left")
+        load_translator(folder / "runs" / name) for name in ("base", "rescore-channel", "rescore-right-to-left")
     )
     starts = [number for number, row in enumerate(rows) if row[0] == "1"] + [len(rows)]
     for source, found, (first, last) in zip(sources, chosen, pairwise(starts), strict=True):
@@ -144,7 +155,10 @@ def test_rescoring_takes_the_best_translation_by_three_models_together(folder: P
             pair_likelihoods(channel, [(text, source) for text in texts]),
             pair_likelihoods(backward, [(source, " ".join(text.split()[::-1])) for text in texts]),
         )
-        totals = [sum(weight * one.log_probability / one.num_tokens for weight, one in zip((1, 0.5, 2), each, strict=True)) for each in zip(*scored, strict=True)]  # fmt: skip
+        totals = [
+            sum(weight * one.log_probability / one.num_tokens for weight, one in zip((1, 0.5, 2), each, strict=True))
+            for each in zip(*scored, strict=True)
+        ]
         assert totals[texts.index(found)] == pytest.approx(max(totals), abs=1e-4)
 
 
@@ -154,8 +168,6 @@ def lines(path: Path) -> list[str]:
 
 def test_a_recipe_without_arguments_says_which_it_needs(folder: Path) -> None:
     for script in sorted((ROOT / "examples").glob("*.sh")):
-        finished = subprocess.run(
-            ["bash", str(script)], cwd=folder, capture_output=True, text=True, check=False
-        )
+        finished = subprocess.run(["bash", str(script)], cwd=folder, capture_output=True, text=True, check=False)
         assert finished.returncode == 2
         assert f"bash examples/{script.name}" in finished.stderr

@@ -50,9 +50,7 @@ def saved_steps(tfm: Tfm) -> list[str]:
 
 # The fourth step is validated: three batches for the loss, three for the translations.
 @pytest.mark.parametrize("batch", [1, 3, 6])
-def test_a_stop_in_a_validation_waits_for_its_batch_only(
-    tfm: Tfm, uninterrupted: dict[str, Any], batch: int
-) -> None:
+def test_a_stop_in_a_validation_waits_for_its_batch_only(tfm: Tfm, uninterrupted: dict[str, Any], batch: int) -> None:
     fault = ("at", "batch", batch, "signal", "SIGTERM")
     finished = train(tfm, fault, ("note_batches", str(tfm.folder / "batches")))
     assert finished.exit_code == 143
@@ -65,9 +63,7 @@ def test_a_stop_in_a_validation_waits_for_its_batch_only(
     assert end_of(tfm) == uninterrupted
 
 
-def test_a_kill_in_a_validation_costs_nothing_where_a_save_was_due(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_kill_in_a_validation_costs_nothing_where_a_save_was_due(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """SIGTERM and then SIGKILL, as a scheduler does it: the save has come first."""
     for step, batch in (
         (4, 2),
@@ -91,7 +87,7 @@ def test_a_kill_between_a_validation_and_its_checkpoint_repeats_it_and_no_line(
 
 @pytest.mark.parametrize(
     ("point", "number", "saves"), [("step", 6, [4, 6, 8, 12, 13, 13]), ("batch", 8, [4, 8, 8, 12, 13, 13])]
-)  # fmt: skip
+)
 def test_a_signal_to_save_saves_and_the_run_goes_on(
     tfm: Tfm, uninterrupted: dict[str, Any], point: str, number: int, saves: list[int]
 ) -> None:
@@ -107,16 +103,17 @@ def test_a_signal_to_save_saves_and_the_run_goes_on(
         assert found[name] == uninterrupted[name]
 
 
-def test_a_terminal_that_closes_is_survived_by_the_state(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_terminal_that_closes_is_survived_by_the_state(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """SIGHUP, and from then on no write to the terminal succeeds: the bar, the log lines, the last message."""
     reader, writer = os.openpty()
     place = tfm.folder / "paused"
     process = tfm.start(
-        "train", "--config", "tiny.yaml",
-        terminal=os.ttyname(writer), faults=[("at", "step", 6, "pause", str(place))],
-    )  # fmt: skip
+        "train",
+        "--config",
+        "tiny.yaml",
+        terminal=os.ttyname(writer),
+        faults=[("at", "step", 6, "pause", str(place))],
+    )
     process.wait_until(lambda: place.exists() or not process.is_running())
     os.close(writer)
     os.close(reader)
@@ -147,9 +144,7 @@ def test_a_cap_on_the_validation_pairs_is_told(tfm: Tfm) -> None:
     write_tiny(tfm.folder, config)
     finished = train(tfm)
     assert finished.exit_code == 0, finished.talk
-    told = re.search(
-        r"validating on 3,000 of the (3,\d\d\d) validation pairs; --set", finished.talk
-    )
+    told = re.search(r"validating on 3,000 of the (3,\d\d\d) validation pairs; --set", finished.talk)
     assert told
     assert metrics_of(tfm.folder / "runs/tiny")[-1]["num_sentences"] == 3000
     validated = tfm("validate", "--json", "-b", "1")

@@ -40,9 +40,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
     assert resume(tfm) == uninterrupted
 
 
-def test_an_interrupt_from_the_keyboard_costs_nothing(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_an_interrupt_from_the_keyboard_costs_nothing(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     interrupt(tfm, 6, "SIGINT")
     assert resume(tfm) == uninterrupted
 
@@ -87,17 +85,13 @@ def stopped_tfm(tfm: Tfm, stopped: Path) -> Tfm:
     return tfm
 
 
-def test_a_copy_of_the_run_resumes_to_the_same_end(
-    stopped_tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_copy_of_the_run_resumes_to_the_same_end(stopped_tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """A run may be moved (A17); this is also the positive control of the alterations below."""
     assert resume(stopped_tfm) == uninterrupted
 
 
 @pytest.mark.parametrize("what", ALTERATIONS)
-def test_the_comparison_notices_an_altered(
-    stopped_tfm: Tfm, uninterrupted: dict[str, Any], what: str
-) -> None:
+def test_the_comparison_notices_an_altered(stopped_tfm: Tfm, uninterrupted: dict[str, Any], what: str) -> None:
     forge_state(stopped_tfm, ALTERATIONS[what])
     finished = stopped_tfm("train", "--config", "tiny.yaml")
     assert finished.exit_code != 0 or essence(stopped_tfm.folder / "runs/tiny") != uninterrupted
@@ -112,9 +106,7 @@ def test_a_state_that_lacks_a_part_is_refused(stopped_tfm: Tfm, part: str) -> No
 
 
 @pytest.mark.parametrize("moment", ["exp_avg", "exp_avg_sq", "step"])
-def test_the_comparison_notices_a_lost_moment(
-    stopped_tfm: Tfm, uninterrupted: dict[str, Any], moment: str
-) -> None:
+def test_the_comparison_notices_a_lost_moment(stopped_tfm: Tfm, uninterrupted: dict[str, Any], moment: str) -> None:
     checkpoint = newest_checkpoint(stopped_tfm.folder / "runs/tiny")
     tensors = load((checkpoint / "optimizer.safetensors").read_bytes())
     name = next(name for name in tensors if name.endswith(f".{moment}"))
@@ -123,9 +115,7 @@ def test_the_comparison_notices_a_lost_moment(
     assert resume(stopped_tfm) != uninterrupted
 
 
-def test_the_comparison_notices_another_seed(
-    stopped_tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_the_comparison_notices_another_seed(stopped_tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """The test changes the seed in the files of the run; as an option, another seed would be refused."""
     run_config = stopped_tfm.folder / "runs/tiny/config.yaml"
     run_config.write_text(run_config.read_text().replace("seed: 3", "seed: 4"))
@@ -157,8 +147,8 @@ def test_what_a_run_was_asked_to_keep_survives(tfm: Tfm, launcher: Launcher, wha
         ends.append(essence(here.folder / "runs/tiny"))
         assert here("translate", "1 2 3").exit_code == 0
     assert ends[0] == ends[1]
-    tensors = load((newest_checkpoint(here.folder / "runs/tiny") / "optimizer.safetensors").read_bytes())  # fmt: skip
-    weights = load((newest_checkpoint(here.folder / "runs/tiny") / "model.safetensors").read_bytes())  # fmt: skip
+    tensors = load((newest_checkpoint(here.folder / "runs/tiny") / "optimizer.safetensors").read_bytes())
+    weights = load((newest_checkpoint(here.folder / "runs/tiny") / "model.safetensors").read_bytes())
     assert {f"{name}.raw" for name in weights} < tensors.keys()
     assert not any(value.equal(tensors[f"{name}.raw"]) for name, value in weights.items())
 
@@ -180,9 +170,7 @@ def test_patience_and_best_score_survive(tfm: Tfm, launcher: Launcher) -> None:
         if kind == "patience lost":
             forge_state(here, lambda state: state["progress"].update(validations_without_best=0))
         if kind == "best lost":
-            forge_state(
-                here, lambda state: state["progress"].update(best_goodness=[], best_losses=[])
-            )
+            forge_state(here, lambda state: state["progress"].update(best_goodness=[], best_losses=[]))
         ends[kind] = resume(here)
     steps = [newest_checkpoint(tfm.folder / kind / "runs/tiny").name for kind in kinds]
     assert steps == ["step-00000006", "step-00000006", "step-00000008", "step-00000010"]

@@ -15,9 +15,7 @@ EXIT_CODES = {"SIGTERM": 143, "SIGINT": 130, "SIGKILL": -9}
 
 
 @pytest.mark.parametrize("step", range(1, 14))
-def test_a_run_that_stops_at_any_step_ends_alike(
-    tfm: Tfm, uninterrupted: dict[str, Any], step: int
-) -> None:
+def test_a_run_that_stops_at_any_step_ends_alike(tfm: Tfm, uninterrupted: dict[str, Any], step: int) -> None:
     """C2: a signal at the last step of all is no interruption."""
     config = write_tiny(tfm.folder)
     stopped = tfm("train", "--config", config, faults=[("at", "step", step, "signal", "SIGTERM")])
@@ -27,11 +25,7 @@ def test_a_run_that_stops_at_any_step_ends_alike(
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    stops=st.lists(
-        st.tuples(st.integers(1, 6), st.sampled_from(sorted(EXIT_CODES))), min_size=2, max_size=5
-    )
-)
+@given(stops=st.lists(st.tuples(st.integers(1, 6), st.sampled_from(sorted(EXIT_CODES))), min_size=2, max_size=5))
 def test_any_chain_of_stops_and_kills_ends_alike(
     tfm: Tfm, uninterrupted: dict[str, Any], stops: list[tuple[int, str]]
 ) -> None:
@@ -53,8 +47,6 @@ def test_one_thread_and_two_agree_to_a_tolerance(tfm: Tfm) -> None:
     for name, threads in (("one", 1), ("two", 2), ("two-again", 2)):
         options = ["--set", f"name={name}", "--set", f"runtime.threads={threads}"]
         assert tfm("train", "--config", config, *options).exit_code == 0
-        losses[name] = [
-            line["loss"] for line in metrics_of(tfm.folder / "runs" / name) if "loss" in line
-        ]
+        losses[name] = [line["loss"] for line in metrics_of(tfm.folder / "runs" / name) if "loss" in line]
     assert losses["two"] == pytest.approx(losses["one"], rel=1e-4)
     assert losses["two"] == losses["two-again"], "with equal threads bit for bit"

@@ -43,9 +43,7 @@ def write_files_experiment(folder: Path) -> str:
         ("training.best_metric", "loss", "bleu"),
     ],
 )
-def test_a_harmful_change_is_refused_with_old_and_new_value(
-    tfm: Tfm, setting: str, old: str, new: str
-) -> None:
+def test_a_harmful_change_is_refused_with_old_and_new_value(tfm: Tfm, setting: str, old: str, new: str) -> None:
     config = write_tiny(tfm.folder)
     tfm("train", "--config", config, "--set", "training.max_steps=4")
     before = essence(tfm.folder / "runs/tiny")
@@ -85,9 +83,7 @@ def test_more_steps_after_the_end_follow_the_same_curve(tfm: Tfm) -> None:
 
 def test_a_cosine_run_cannot_be_extended(tfm: Tfm) -> None:
     """Every learning rate since the first step would have been another."""
-    config = write_tiny(
-        tfm.folder, TINY.replace("max_steps: 13", "max_steps: 4\n  schedule: cosine")
-    )
+    config = write_tiny(tfm.folder, TINY.replace("max_steps: 13", "max_steps: 4\n  schedule: cosine"))
     assert tfm("train", "--config", config).exit_code == 0
     finished = tfm("train", "--config", config, "--set", "training.max_steps=8")
     assert finished.exit_code == 78
@@ -100,9 +96,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tfm: Tfm) -> 
     weights = {}
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
         tfm("train", "--config", config, "--set", f"name={name}", "--set", f"seed={seed}")
-        weights[name] = (
-            newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors"
-        ).read_bytes()
+        weights[name] = (newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors").read_bytes()
     assert weights["a"] == weights["b"]
     assert weights["a"] != weights["c"]
 
@@ -168,10 +162,7 @@ def test_a_copy_of_a_run_goes_on_under_its_own_name(tfm: Tfm) -> None:
     assert "name: was tiny, now copy" in finished.talk
     assert "resuming runs/copy at step 5" in finished.talk
     assert tfm("train", "--config", config).exit_code == 0
-    ours, theirs = (
-        newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors"
-        for name in ("copy", "tiny")
-    )
+    ours, theirs = (newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors" for name in ("copy", "tiny"))
     assert ours.read_bytes() == theirs.read_bytes()
 
 

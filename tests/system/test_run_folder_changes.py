@@ -61,9 +61,7 @@ def test_checkpoints_that_cannot_be_written_are_noticed_before_the_first_step(
     run = hostile_run(tfm)
     (run / "checkpoints").mkdir()
     RunFolder(run).require_own_files()
-    monkeypatch.setattr(
-        os, "access", lambda path, mode: not mode & os.W_OK
-    )  # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
     with pytest.raises(CannotCreateError, match="checkpoints: no permission to write into this"):
         RunFolder(run).require_own_files()
 
@@ -117,13 +115,8 @@ def test_a_run_that_was_renamed_is_saved_where_it_is_and_can_be_renamed_back(
     rename = ("at", point, 6 if point == "step" else 1, "move", str(run), str(renamed))
     stopped = tfm(*TRAIN, faults=[rename])
     assert stopped.exit_code == 74, stopped.talk
-    if (
-        point != "save"
-    ):  # a rename in the middle of a save makes that save fail, and costs its steps
-        assert (
-            "runs/tiny: this folder was renamed to runs/other during the training; step "
-            in stopped.talk
-        )
+    if point != "save":  # a rename in the middle of a save makes that save fail, and costs its steps
+        assert "runs/tiny: this folder was renamed to runs/other during the training; step " in stopped.talk
         assert "is saved in runs/other/checkpoints/step-" in stopped.talk
         assert "hint: to go on, rename runs/other to runs/tiny" in stopped.talk
     assert stopped.talk.count("\n  hint: ") == 1
@@ -156,9 +149,7 @@ def test_the_work_of_a_run_that_was_removed_is_saved_under_another_name(
         assert essence(run)[name] == uninterrupted[name]
 
 
-def test_checkpoints_that_a_link_replaces_are_not_written_through_it(
-    tfm: Tfm, uninterrupted: dict[str, Any]
-) -> None:
+def test_checkpoints_that_a_link_replaces_are_not_written_through_it(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     write_tiny(tfm.folder)
     run, outside = tfm.folder / "runs/tiny", tfm.folder / "outside"
     outside.mkdir()

@@ -46,9 +46,7 @@ def assert_same_reports(run: Path, other: Path) -> None:
             assert ours[name] == about, name
 
 
-def test_two_processes_train_as_one_that_accumulates_twice_as_many_batches(
-    tfm: Tfm, alone: Path
-) -> None:
+def test_two_processes_train_as_one_that_accumulates_twice_as_many_batches(tfm: Tfm, alone: Path) -> None:
     """With dropout, and with an update at the end of each epoch that has one batch only."""
     write_tiny(tfm.folder, ONE_EACH)
     main, other = run_ranks(tfm, "train", "--config", "tiny.yaml")
@@ -165,7 +163,7 @@ def test_memory_that_is_too_small_and_a_gradient_that_is_not_finite_are_dealt_wi
     for one in (sound, tfm):
         write_tiny(one.folder, ONE_EACH.replace("dropout: 0.1", "dropout: 0.0"))
     poison = ["poison", 5, 5]
-    assert sound("train", "--config", "tiny.yaml", "--set", "training.accumulate=2", faults=[poison]).exit_code == 0  # fmt: skip
+    assert sound("train", "--config", "tiny.yaml", "--set", "training.accumulate=2", faults=[poison]).exit_code == 0
     faults = {1: [poison, ["at", "forward", 3, "raise", "MemoryError", "out of memory"]]}
     main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=faults)
     assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
@@ -184,9 +182,7 @@ def test_a_signal_to_one_rank_during_a_validation_stops_it_for_all(tfm: Tfm, alo
     assert_same_reports(tfm.folder / "runs/tiny", alone)
 
 
-def test_a_time_limit_ends_all_at_the_same_step_and_the_same_command_goes_on(
-    tfm: Tfm, alone: Path
-) -> None:
+def test_a_time_limit_ends_all_at_the_same_step_and_the_same_command_goes_on(tfm: Tfm, alone: Path) -> None:
     write_tiny(tfm.folder, ONE_EACH)
     command = ("train", "--config", "tiny.yaml", "--set", "training.max_minutes=0.0001")
     for step in range(1, 3):
@@ -234,7 +230,7 @@ OPTIONS = {
         (),
     ),
     "cut": (("training.simcut={probability: 0.3}",), ()),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -246,7 +242,7 @@ def test_two_processes_train_as_one_with_other_options_too(
     settings, of_two = OPTIONS[name]
     one = Tfm(launcher, memory_folder / name.replace(" ", "-"))
     one.folder.mkdir()
-    given = [part for setting in settings for part in ("--set", setting.replace("../alone", str(alone.parent.parent)))]  # fmt: skip
+    given = [part for setting in settings for part in ("--set", setting.replace("../alone", str(alone.parent.parent)))]
     command = ("train", "--config", "tiny.yaml", *given)
     write_tiny(one.folder, ONE_EACH if "update_tokens" in str(settings) else TINY)
     finished = one(*command)
@@ -294,9 +290,7 @@ def test_settings_of_one_machine_may_differ(tfm: Tfm, alone: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_process_that_waits_for_the_others_at_the_start_ends_at_the_first_signal(
-    rank: int, tfm: Tfm
-) -> None:
+def test_a_process_that_waits_for_the_others_at_the_start_ends_at_the_first_signal(rank: int, tfm: Tfm) -> None:
     """Rank 0 waits for rank 1; rank 1 for the store of rank 0."""
     write_tiny(tfm.folder, ONE_EACH)
     here = {"WORLD_SIZE": "2", "RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}

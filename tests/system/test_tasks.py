@@ -92,9 +92,7 @@ def test_validate_tells_exact_matches_too_and_for_lengths_of_ones_choice(tfm: Tf
         ("warmup_stable_decay", "training.decay_steps=1", "training.warmup_steps=2"),
     ],
 )
-def test_a_finished_run_shows_its_summary_again_and_says_how_to_go_on(
-    tfm: Tfm, schedule: tuple[str, ...]
-) -> None:
+def test_a_finished_run_shows_its_summary_again_and_says_how_to_go_on(tfm: Tfm, schedule: tuple[str, ...]) -> None:
     steps = "training.max_steps=5", f"training.schedule={schedule[0]}", *schedule[1:]
     few = (*SMALLER[:-3], *SHORT, *FAST, *steps, *SMALLER[-2:])
     first, again = (train(tfm, "copy.yaml", *few) for _ in range(2))

@@ -106,9 +106,7 @@ class Conversation(NamedTuple):
 
 
 @contextmanager
-def conversation(
-    tfm: Tfm, *options: str, faults: Sequence[Sequence[str]] = ()
-) -> Iterator[Conversation]:
+def conversation(tfm: Tfm, *options: str, faults: Sequence[Sequence[str]] = ()) -> Iterator[Conversation]:
     """`tfm translate` whose standard input and standard error are one terminal."""
     if not (tfm.folder / "runs").exists():
         tfm("train", "--config", write_tiny(tfm.folder))
@@ -179,9 +177,7 @@ def test_lines_that_are_pasted_together_are_lines(tfm: Tfm) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(
-    tfm: Tfm, name: str, code: int
-) -> None:
+def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(tfm: Tfm, name: str, code: int) -> None:
     with conversation(tfm) as talk:
         talk.read_until("> ")
         talk.type(b"1 2")
@@ -199,9 +195,7 @@ def test_a_signal_just_before_the_wait_for_a_key_takes_effect_without_a_key(tfm:
 
 @pytest.mark.parametrize("end", ["Ctrl-D", "exit", "quit", "SIGINT", "SIGHUP"])
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
-def test_an_output_file_keeps_each_answer_that_the_terminal_showed(
-    tfm: Tfm, end: str, name: str
-) -> None:
+def test_an_output_file_keeps_each_answer_that_the_terminal_showed(tfm: Tfm, end: str, name: str) -> None:
     with conversation(tfm, "--output", name) as talk:
         talk.read_until("> ")
         talk.type(b"1 2 3\r")
@@ -261,9 +255,7 @@ def test_nothing_is_cut_or_wrapped_on_a_narrow_terminal(tfm: Tfm) -> None:
 
 def test_a_table_is_cut_at_a_terminal_and_whole_in_a_file(tfm: Tfm) -> None:
     long = "x" * 70
-    (tfm.folder / "corpus.tsv").write_text(
-        "".join(f"a b {n}\tc d {n}\n" for n in range(200)) + f"{long}\t{long}\n" * 2
-    )
+    (tfm.folder / "corpus.tsv").write_text("".join(f"a b {n}\tc d {n}\n" for n in range(200)) + f"{long}\t{long}\n" * 2)
     (tfm.folder / "mine.yaml").write_text(MINE)
     with terminal(60) as (name, shown):
         assert tfm("train", "--config", "mine.yaml", terminal=name).exit_code == 0

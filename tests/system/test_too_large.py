@@ -27,9 +27,7 @@ def test_training_a_model_larger_than_memory_is_refused_and_leaves_no_run(tfm: T
     assert not (tfm.folder / "runs").exists()
 
 
-def test_weights_that_memory_cannot_hold_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_memory_cannot_hold_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "run", parts(), 1)
     load_trained(tmp_path / "run")
     monkeypatch.setattr(memory, "free_bytes", lambda device: 100)

@@ -28,9 +28,7 @@ def quick(script: str) -> str:
     """The script of the page with a shorter training: every other line stays as it is."""
     overrides = ", ".join(f'"{setting}"' for setting in QUICK)
     assert '"training.max_steps=300"' in script
-    return script.replace('"training.max_steps=300"', overrides).replace(
-        "log_every=20", "log_every=2"
-    )
+    return script.replace('"training.max_steps=300"', overrides).replace("log_every=20", "log_every=2")
 
 
 def start(script: str, folder: Path) -> subprocess.Popen[str]:
@@ -70,9 +68,7 @@ def test_the_script_trains_translates_and_resumes_bit_for_bit(tmp_path: Path) ->
     cut.send_signal(signal.SIGINT)
     out, talk = cut.communicate(timeout=240)
     assert "InterruptedBySignal: stopped and saved at step" in talk
-    saved = [
-        path.parent.name for path in tmp_path.glob(f"cut/runs/copy/checkpoints/*/{MANIFEST_NAME}")
-    ]
+    saved = [path.parent.name for path in tmp_path.glob(f"cut/runs/copy/checkpoints/*/{MANIFEST_NAME}")]
     assert "step-00000040" not in saved
     rest = start(quick(FIRST), tmp_path / "cut")
     out, talk = rest.communicate(timeout=240)
@@ -89,9 +85,7 @@ def test_a_callback_stops_the_training_and_the_next_call_continues(
     page: dict[str, Any] = {}
     exec(SECOND.replace("> 600", "> 6"), page)
     ticks = count()
-    page["time"] = SimpleNamespace(
-        perf_counter=lambda: next(ticks)
-    )  # each look at the clock is a second
+    page["time"] = SimpleNamespace(perf_counter=lambda: next(ticks))  # each look at the clock is a second
     config = load_config("copy.yaml", [*QUICK, "training.max_steps=8"])
     steps = [0]
     while not (run := train(config, callbacks=[page["TimeLimit"]()])).was_finished:

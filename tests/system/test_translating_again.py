@@ -15,9 +15,18 @@ from ..launcher import Finished, Launcher, Tfm
 
 # Hostile lines among ordinary ones: empty, very long, with NUL, with carriage returns, not UTF-8, with other line ends.
 HOSTILE = [
-    b"", b"1 2 \xc3\xa8", b" ".join(b"%d" % (number % 9) for number in range(400)), b"1\x002", b"3\r", b"\r4 5\r\r",
-    b"\xe2\x80\xa8 1", b"6 \xff\xfe 7", b"2\x1c3\xc2\x852\x0b1", b"\xef\xbb\xbf5", b"x" * 5000,
-]  # fmt: skip
+    b"",
+    b"1 2 \xc3\xa8",
+    b" ".join(b"%d" % (number % 9) for number in range(400)),
+    b"1\x002",
+    b"3\r",
+    b"\r4 5\r\r",
+    b"\xe2\x80\xa8 1",
+    b"6 \xff\xfe 7",
+    b"2\x1c3\xc2\x852\x0b1",
+    b"\xef\xbb\xbf5",
+    b"x" * 5000,
+]
 LINES = [HOSTILE[number % 7 if number < 4000 else number % 11] for number in range(5003)]
 COMMAND = ("translate", "--input", "in.txt", "--output", "out.txt", "--resume")
 
@@ -56,16 +65,10 @@ OFTEN = (2, 5, 8, 11, 19)
     "number",
     [
         *OFTEN,
-        *(
-            pytest.param(number, marks=pytest.mark.slow)
-            for number in range(1, 22)
-            if number not in OFTEN
-        ),
+        *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 22) if number not in OFTEN),
     ],
 )
-def test_a_kill_before_any_operation_on_the_disk_loses_at_most_one_window(
-    trained: Tfm, number: int
-) -> None:
+def test_a_kill_before_any_operation_on_the_disk_loses_at_most_one_window(trained: Tfm, number: int) -> None:
     killed = trained(*COMMAND, faults=[("at", "disk", number, "signal", "SIGKILL")])
     assert killed.exit_code == -9
     assert number > 18 or not (trained.folder / "out.txt").exists()
@@ -115,9 +118,7 @@ def interrupted(trained: Tfm) -> None:
         ([*LINES[:1999], b"9", *LINES[2000:]], "its first 2000 lines are not the lines"),
     ],
 )
-def test_an_input_that_has_changed_is_refused(
-    trained: Tfm, lines: list[bytes], problem: str
-) -> None:
+def test_an_input_that_has_changed_is_refused(trained: Tfm, lines: list[bytes], problem: str) -> None:
     interrupted(trained)
     (trained.folder / "in.txt").write_bytes(b"\n".join(lines))
     refused = trained(*COMMAND)
@@ -130,9 +131,7 @@ def test_an_input_that_has_changed_is_refused(
 
 
 @pytest.mark.parametrize("place", [0, 500, -1])
-def test_an_unfinished_output_that_was_changed_is_refused_and_left_as_it_is(
-    trained: Tfm, place: int
-) -> None:
+def test_an_unfinished_output_that_was_changed_is_refused_and_left_as_it_is(trained: Tfm, place: int) -> None:
     interrupted(trained)
     path = trained.folder / "out.txt.unfinished"
     written = path.read_bytes()
@@ -206,9 +205,7 @@ def test_two_processes_do_not_write_to_the_same_output(trained: Tfm) -> None:
         (["--input", "in.txt", "--output", "/dev/stdout"], "--resume is for an output file"),
     ],
 )
-def test_what_cannot_be_read_again_or_kept_is_refused(
-    trained: Tfm, arguments: list[str], problem: str
-) -> None:
+def test_what_cannot_be_read_again_or_kept_is_refused(trained: Tfm, arguments: list[str], problem: str) -> None:
     refused = trained("translate", *arguments, "--resume")
     assert refused.exit_code == 2
     assert problem in refused.talk

@@ -69,9 +69,7 @@ def alone(tfm: Tfm) -> Path:
     return folder / "runs/tiny"
 
 
-def test_torchrun_trains_as_one_process_does_and_a_signal_to_it_saves(
-    tfm: Tfm, alone: Path
-) -> None:
+def test_torchrun_trains_as_one_process_does_and_a_signal_to_it_saves(tfm: Tfm, alone: Path) -> None:
     write_tiny(tfm.folder, ONE_EACH)
     process = start(tfm.folder, "--standalone", "--nproc-per-node", "2")
     while not (tfm.folder / "runs/tiny/checkpoints").exists() and process.poll() is None:
@@ -151,7 +149,7 @@ def two_machines() -> Iterator[tuple[str, str]]:
         subprocess.run(
             ["ip", "link", "add", ends[0], "netns", names[0], "type", "veth", "peer", ends[1], "netns", names[1]],
             check=True,
-        )  # fmt: skip
+        )
         for name, end, address in zip(names, ends, ADDRESSES, strict=True):
             inside = ["ip", "-n", name]
             subprocess.run([*inside, "address", "add", f"{address}/24", "dev", end], check=True)
@@ -164,9 +162,7 @@ def two_machines() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_two_machines_train_as_one_process_does(
-    tfm: Tfm, alone: Path, two_machines: tuple[str, str]
-) -> None:
+def test_two_machines_train_as_one_process_does(tfm: Tfm, alone: Path, two_machines: tuple[str, str]) -> None:
     write_tiny(tfm.folder, ONE_EACH)
     processes = [
         start(
@@ -197,9 +193,7 @@ def test_two_machines_train_as_one_process_does(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_chain_of_kills_of_either_process_ends_as_the_uninterrupted_run(
-    tfm: Tfm, seed: int
-) -> None:
+def test_a_chain_of_kills_of_either_process_ends_as_the_uninterrupted_run(tfm: Tfm, seed: int) -> None:
     """kill -9 at random times, 8 times; what is lost is the work since the last save, and nothing else."""
     whole = tfm.folder / "whole"
     whole.mkdir()
@@ -228,9 +222,7 @@ def test_a_chain_of_kills_of_either_process_ends_as_the_uninterrupted_run(
 @pytest.mark.slow
 def test_a_suspended_process_is_named_and_ends_the_others_within_a_minute(tfm: Tfm) -> None:
     write_tiny(tfm.folder, ONE_EACH)
-    main, other = start_ranks(
-        tfm, "train", "--config", "tiny.yaml", "--set", "training.max_steps=100000"
-    )
+    main, other = start_ranks(tfm, "train", "--config", "tiny.yaml", "--set", "training.max_steps=100000")
     checkpoints = tfm.folder / "runs/tiny/checkpoints"
     main.wait_until(lambda: checkpoints.exists() and bool(list(checkpoints.glob("step-*"))))
     other.send(signal.SIGSTOP)

@@ -31,9 +31,7 @@ def test_a_training_that_stands_still_says_where_and_can_be_gone_on_with(
     assert "nothing has happened for more than 1 s (runtime.stuck_after_seconds)" in stuck.talk
     assert "_pause" in stuck.talk  # the function in which the thread hung
     assert stuck.talk.count("hint:") == 1
-    assert [path.name for path in (tfm.folder / "runs/tiny/checkpoints").glob("step-*")] == [
-        f"step-{saved:08d}"
-    ]
+    assert [path.name for path in (tfm.folder / "runs/tiny/checkpoints").glob("step-*")] == [f"step-{saved:08d}"]
     resumed = tfm(*TRAIN)
     assert resumed.exit_code == 0
     found = essence(tfm.folder / "runs/tiny")

@@ -107,7 +107,7 @@ def test_further_merges_are_those_that_brute_force_finds(num_added: int) -> None
 def test_the_old_merges_decide_first() -> None:
     """A text is cut as before, and then the new merges join pieces of this cut."""
     known, extended = pair("bpe", num_added=1000)
-    merges = [tuple(one) for one in extended.parts.model["merges"][len(known.parts.model["merges"]) :]]  # fmt: skip
+    merges = [tuple(one) for one in extended.parts.model["merges"][len(known.parts.model["merges"]) :]]
     for text in [*OLD, *NEW]:
         for word in known.words(text):
             pieces = known.pieces(word)

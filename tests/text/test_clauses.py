@@ -16,7 +16,25 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
 )
 
-PIECES = ["hotel", "A", "and", "3.50", ",", ", ", "; ", ": ", " - ", "\u2014", "\u2026 ", "...", ".)", " ", "\u3001", "\u3002", "!"]  # fmt: skip
+PIECES = [
+    "hotel",
+    "A",
+    "and",
+    "3.50",
+    ",",
+    ", ",
+    "; ",
+    ": ",
+    " - ",
+    "\u2014",
+    "\u2026 ",
+    "...",
+    ".)",
+    " ",
+    "\u3001",
+    "\u3002",
+    "!",
+]
 
 
 @given(
@@ -55,9 +73,7 @@ def test_the_best_mark_is_taken(text: str, left: str, marks: str) -> None:
     assert cut[:2] == (left, marks)
 
 
-@pytest.mark.parametrize(
-    "text", ["a3,50 b", "10:30 pm", "well-known", "Mr. Smith sleeps", "one two three"]
-)
+@pytest.mark.parametrize("text", ["a3,50 b", "10:30 pm", "well-known", "Mr. Smith sleeps", "one two three"])
 def test_a_mark_inside_a_word_or_number_divides_nothing(text: str) -> None:
     assert cut_in_two(text, 0.5, "en") is None
 
@@ -101,7 +117,7 @@ def test_a_single_word_before_an_ellipsis_is_no_sentence() -> None:
         ("So... we go.", "So, we go.", "\u6211\u4eec\uff0c\u8d70\u3002", "\u6211\u4eec... \u8d70\u3002"),
         ("Pay 1,000... now.", "Pay 1,000, now.", "1,000, ora.", "1,000... ora."),
     ],
-)  # fmt: skip
+)
 def test_an_inner_ellipsis_is_read_as_a_comma_and_stands_in_its_place_again(
     text: str, read: str, translation: str, written: str
 ) -> None:
@@ -110,9 +126,7 @@ def test_an_inner_ellipsis_is_read_as_a_comma_and_stands_in_its_place_again(
     assert with_ellipses(translation, ellipses) == written
 
 
-@pytest.mark.parametrize(
-    "text", ["We go...", "...we go.", "We go\u2026", "1...5", "See ../x.", "No. Yes."]
-)
+@pytest.mark.parametrize("text", ["We go...", "...we go.", "We go\u2026", "1...5", "See ../x.", "No. Yes."])
 def test_an_ellipsis_at_an_end_is_no_inner_one(text: str) -> None:
     assert num_inner_ellipses(text) == 0
     assert with_commas(text, ", ") == (text, ())
@@ -132,9 +146,7 @@ def test_an_ellipsis_at_an_end_is_no_inner_one(text: str) -> None:
         ("12, 13", "en", False),
     ],
 )
-def test_the_first_word_shows_that_a_clause_begins(
-    text: str, language: str, is_clause: bool
-) -> None:
+def test_the_first_word_shows_that_a_clause_begins(text: str, language: str, is_clause: bool) -> None:
     assert begins_clause(text, language) is is_clause
 
 
@@ -168,7 +180,7 @@ def test_a_hundred_thousand_equal_signs_take_a_time_that_grows_with_their_number
     assert cut is None or "".join(cut) == text
     assert with_commas(text, ", ") == (text, ("",) * text.count(","))
     assert with_ellipses(text, ("",) * text.count(",")) == text
-    assert "".join(text[part.start : part.end] for part in titles(text, TextRange(0, len(text)))) == text  # fmt: skip
+    assert "".join(text[part.start : part.end] for part in titles(text, TextRange(0, len(text)))) == text
     assert with_final_mark_of("noi andiamo", text) == "noi andiamo"
 
 

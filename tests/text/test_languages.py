@@ -27,7 +27,7 @@ SENTENCES = {
     "he": ["החתול על השולחן."],
     "th": ["แมวอยู่บนโต๊ะ"],
     "hi": ["बिल्ली मेज़ पर है।"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("language", SENTENCES)
@@ -46,10 +46,17 @@ def test_what_is_no_known_language_is_not_guessed(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "language"),
     [
-        ("English", "en"), ("text_it", "it"), ("Phrase (EN)", "en"), ("translation.de", "de"),
-        ("Italienisch", "it"), ("日本語", "ja"), ("source", None), ("en-it", None), ("", None),
+        ("English", "en"),
+        ("text_it", "it"),
+        ("Phrase (EN)", "en"),
+        ("translation.de", "de"),
+        ("Italienisch", "it"),
+        ("日本語", "ja"),
+        ("source", None),
+        ("en-it", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_a_name_tells_its_language_if_it_names_one(name: str, language: str | None) -> None:
     assert language_in(name) == language
 
@@ -65,7 +72,7 @@ def test_a_script_of_its_own_contradicts_a_name_and_a_few_latin_words_do_not() -
     assert contradicting_language("ru", SENTENCES["en"] * 2) == "en"
     names = ["the is Anna Berta Carla Dora Emma Frida Gerda Hanna Ida Karla Lotta Marta Nora"]
     assert contradicting_language("en", names * 2) is None
-    assert contradicting_language("ru", [*names, "the Olga Petra Rita Sara Tina Ursula Vera Wanda Zita Alma"]) is None  # fmt: skip
+    assert contradicting_language("ru", [*names, "the Olga Petra Rita Sara Tina Ursula Vera Wanda Zita Alma"]) is None
 
 
 def test_codes_formulas_and_letters_are_no_language() -> None:

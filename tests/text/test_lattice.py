@@ -12,8 +12,16 @@ from transformer_cli.text.sampling import LatticeSampling
 from transformer_cli.text.tokenizer_file import BYTE_TOKENS, Layout, TokenizerParts
 
 SCORES = {
-    "a": -2.0, "b": -2.5, "c": -3.0, "ab": -3.5, "bc": -3.1, "abc": -6.0, "ca": -4.2, "cab": -7.0, "bca": -5.5,
-}  # fmt: skip
+    "a": -2.0,
+    "b": -2.5,
+    "c": -3.0,
+    "ab": -3.5,
+    "bc": -3.1,
+    "abc": -6.0,
+    "ca": -4.2,
+    "cab": -7.0,
+    "bca": -5.5,
+}
 VOCABULARY = [("[UNK]", 0.0), *SCORES.items()]
 LAYOUT = Layout("Unigram")
 PARTS = TokenizerParts(LAYOUT, LAYOUT.empty_model() | {"vocab": VOCABULARY})
@@ -45,9 +53,7 @@ def drawn(word: str, alpha: float) -> Counter[tuple[str, ...]]:
 @pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("word", ["abc", "cabcab", "a", "abcabc"])
-def test_each_way_to_cut_a_word_has_the_share_that_brute_force_finds(
-    word: str, alpha: float
-) -> None:
+def test_each_way_to_cut_a_word_has_the_share_that_brute_force_finds(word: str, alpha: float) -> None:
     found, expected = drawn(word, alpha), shares_of(word, alpha)
     assert set(found) <= set(expected)
     differences = [abs(found[way] / NUM_DRAWS - share) for way, share in expected.items()]
@@ -77,9 +83,7 @@ def test_the_ordinary_ids_are_those_of_the_library(word: str) -> None:
     sampler = LatticeSampling(PARTS, 1.0)
     found = sampler.ordinary(sampler.prepare(word))
     # The library gives several unknown characters in a row one [UNK]; vocabularies of tfm hold every byte.
-    alone = [
-        index for place, index in enumerate(found) if index or found[max(place - 1, 0)] or not place
-    ]
+    alone = [index for place, index in enumerate(found) if index or found[max(place - 1, 0)] or not place]
     assert alone == expected
 
 

@@ -83,9 +83,7 @@ def test_text_is_found_between_the_rest(line: str, expected: list[str]) -> None:
         ("One Two Three Four Five: six", None),
     ],
 )
-def test_a_label_has_capital_letters_and_a_text_behind_its_colon(
-    line: str, label: str | None
-) -> None:
+def test_a_label_has_capital_letters_and_a_text_behind_its_colon(line: str, label: str | None) -> None:
     end = end_of_label(f"- {line}", TextRange(2, len(line) + 2))
     assert (None if end is None else f"- {line}"[2:end]) == label
 
@@ -142,9 +140,7 @@ def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  ", "a   .  "]
-)
+@pytest.mark.parametrize("piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  ", "a   .  "])
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
     line = piece * 50_000 + "a"
     started_at = time.process_time()

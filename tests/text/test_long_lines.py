@@ -13,9 +13,7 @@ def without_white_space(text: str) -> str:
     return "".join(text.split())
 
 
-@given(
-    text=st.text(alphabet="ab .,\n\u3002\uff0c\u00a0'\")1", max_size=200), limit=st.integers(1, 40)
-)
+@given(text=st.text(alphabet="ab .,\n\u3002\uff0c\u00a0'\")1", max_size=200), limit=st.integers(1, 40))
 def test_parts_are_short_and_lose_nothing_but_white_space(text: str, limit: int) -> None:
     parts = split(text, limit)
     assert all(len(part) <= limit for part in parts)

@@ -24,14 +24,10 @@ def parts_of(merges: list[tuple[str, str]]) -> TokenizerParts:
     vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     layout = Layout("BPE")
     merge_lists = [list(merge) for merge in merges]
-    return TokenizerParts(
-        layout, layout.empty_model() | {"vocab": vocabulary, "merges": merge_lists}
-    )
+    return TokenizerParts(layout, layout.empty_model() | {"vocab": vocabulary, "merges": merge_lists})
 
 
-def exact_distribution(
-    parts: TokenizerParts, symbols: tuple[str, ...], dropout: float
-) -> Counter[tuple[str, ...]]:
+def exact_distribution(parts: TokenizerParts, symbols: tuple[str, ...], dropout: float) -> Counter[tuple[str, ...]]:
     """Algorithm 1 of Provilkov et al. 2020, with the probability of each of its random choices."""
     ranks = {tuple(merge): rank for rank, merge in enumerate(parts.model["merges"])}
     places = [n for n in range(len(symbols) - 1) if symbols[n : n + 2] in ranks]
@@ -54,9 +50,7 @@ def drawn(parts: TokenizerParts, word: str, dropout: float) -> Counter[tuple[str
     return Counter(tuple(names[index] for index in ids) for ids in samples)
 
 
-def largest_difference(
-    found: Counter[tuple[str, ...]], expected: Counter[tuple[str, ...]]
-) -> float:
+def largest_difference(found: Counter[tuple[str, ...]], expected: Counter[tuple[str, ...]]) -> float:
     """Between two distributions over ways to cut a word; each is divided by its total."""
     totals = sum(found.values()), sum(expected.values())
     ways = {*found, *expected}
@@ -66,9 +60,7 @@ def largest_difference(
 @pytest.mark.long
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("word", ["lowest", "newer", "widest", "xlow", "lowlow", "e"])
-def test_each_way_to_cut_a_word_has_the_probability_of_the_algorithm(
-    word: str, dropout: float
-) -> None:
+def test_each_way_to_cut_a_word_has_the_probability_of_the_algorithm(word: str, dropout: float) -> None:
     expected = exact_distribution(LEARNED, tuple(word), dropout)
     assert sum(expected.values()) == pytest.approx(1.0)
     # Five standard deviations of a share of one half.
@@ -97,9 +89,7 @@ def test_the_library_draws_alike_where_no_two_merges_share_a_symbol() -> None:
 @settings(max_examples=200)
 @given(st.text("lowernstid", min_size=1, max_size=12), st.integers(0, 2**32))
 def test_without_dropout_the_ids_are_those_of_the_library(word: str, seed: int) -> None:
-    model = models.BPE(
-        vocab=LEARNED.model["vocab"], merges=[tuple(merge) for merge in LEARNED.model["merges"]]
-    )
+    model = models.BPE(vocab=LEARNED.model["vocab"], merges=[tuple(merge) for merge in LEARNED.model["merges"]])
     expected = [token.id for token in model.tokenize(word)]
     sampler = MergeDropout(LEARNED, 0.0)
     piece = sampler.prepare(word)

@@ -91,9 +91,7 @@ def test_each_normalisation_can_be_switched_off() -> None:
     assert as_target(raw, CleaningConfig(remove_control_characters=False)) == "é\x07"
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "\t\r", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b\u00a0\u200e"]
-)
+@pytest.mark.parametrize("text", ["", " ", "\t\r", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b\u00a0\u200e"])
 def test_text_that_shows_nothing_is_blank(text: str) -> None:
     assert is_blank(text)
 
@@ -128,9 +126,7 @@ def test_every_character_that_unicode_calls_ignorable_is_blank() -> None:
 
 @pytest.mark.long
 def test_every_letter_digit_mark_and_symbol_that_is_shown_is_not_blank() -> None:
-    shown = regex.compile(
-        r"[\p{L}\p{N}\p{M}\p{P}\p{S}--\p{Default_Ignorable_Code_Point}]", regex.V1
-    )
+    shown = regex.compile(r"[\p{L}\p{N}\p{M}\p{P}\p{S}--\p{Default_Ignorable_Code_Point}]", regex.V1)
     blank = {c for c in map(chr, range(sys.maxunicode + 1)) if is_blank(c) and shown.match(c)}
     assert blank == {"\u2800", "\U0001d159"}
 
@@ -218,7 +214,7 @@ def test_a_text_without_such_characters_is_left_alone(text: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "is_sentencepiece", "expected"),
     [(True, False, True), (None, False, True), (False, False, False), (True, True, False), (None, True, False)],
-)  # fmt: skip
+)
 def test_models_read_without_invisible_characters_unless_told_otherwise_or_imported(
     setting: bool | None, is_sentencepiece: bool, expected: bool
 ) -> None:

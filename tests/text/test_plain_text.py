@@ -47,7 +47,7 @@ def test_plain_texts_have_none_of_the_signs_that_repairs_look_for() -> None:
 def test_plain_texts_have_nothing_of_what_is_looked_for_in_other_texts() -> None:
     # Words that are parts of names, options, keys and abbreviations, with what may stand between two words.
     words = ("Ctrl", "Meta", "com", "pdf", "no", "Big", "z", "A", "\u00e0")
-    texts = [text for text in map("".join, product(words, JOINTS, words, JOINTS, words[5:])) if is_plain(text)]  # fmt: skip
+    texts = [text for text in map("".join, product(words, JOINTS, words, JOINTS, words[5:])) if is_plain(text)]
     assert len(texts) > 2000
     for text in texts:
         assert not [*spans._spans(text)], text
@@ -92,7 +92,36 @@ def test_ordinary_sentences_are_plain(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "well-a", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "Ctrl-C", "Ctrl-C now", "Ctrl-c", "Alt-Tab", "a\u00d7b", "LÀ", "ÇÀ É"],
-)  # fmt: skip
+    [
+        "",
+        " a",
+        "a ",
+        "a  b",
+        "a,b",
+        "GitHub",
+        "USA",
+        "room 5",
+        "p. 7",
+        "a.b",
+        "a--b",
+        "a -b",
+        "well-a",
+        "a...",
+        "'a'",
+        "dogs' house",
+        "a!b",
+        "a\n",
+        "x\ny",
+        "a: b",
+        "…a",
+        "Ctrl-C",
+        "Ctrl-C now",
+        "Ctrl-c",
+        "Alt-Tab",
+        "a\u00d7b",
+        "LÀ",
+        "ÇÀ É",
+    ],
+)
 def test_other_texts_are_not_plain(text: str) -> None:
     assert not is_plain(text)

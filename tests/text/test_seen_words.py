@@ -69,9 +69,7 @@ def test_the_signs_of_a_language_without_spaces_are_counted_at_once() -> None:
 
 def test_the_turkish_capital_with_a_dot_is_that_letter() -> None:
     seen = SeenWords.of({folded(word): 1 for word in ("iyi", "\u0131\u015f\u0131k", "\u0130zmir")})
-    assert all(
-        word in seen for word in ("\u0130yi", "\u0130Y\u0130", "\u0131\u015f\u0131k", "izmir")
-    )
+    assert all(word in seen for word in ("\u0130yi", "\u0130Y\u0130", "\u0131\u015f\u0131k", "izmir"))
     assert unseen_words("\u0130yi \u0131\u015f\u0131k.", "", seen, "tr") == ()
 
 
@@ -82,7 +80,7 @@ def test_three_letters_of_the_file_are_enough_for_a_word() -> None:
     assert len(found.to_text()) < 3 * len(found)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"format": 9, "hashes": ""}', '{"format": 1, "hashes": "?"}'])  # fmt: skip
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": 9, "hashes": ""}', '{"format": 1, "hashes": "?"}'])
 def test_a_damaged_file_is_named_and_nothing_is_known(
     tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,9 +119,7 @@ def test_a_damaged_file_is_named_and_nothing_is_known(
         ("... 42 :-)", "en", []),
     ],
 )
-def test_words_that_training_has_not_seen_are_found(
-    source: str, language: str, expected: list[str]
-) -> None:
+def test_words_that_training_has_not_seen_are_found(source: str, language: str, expected: list[str]) -> None:
     assert [word.casefold() for word in unseen_words(source, "", SEEN, language)] == [
         word.casefold() for word in expected
     ]
@@ -132,16 +128,14 @@ def test_words_that_training_has_not_seen_are_found(
 def test_a_capital_word_that_the_translation_keeps_is_a_name() -> None:
     assert unseen_words("Layla said that.", "Layla lo ha detto.", SEEN, "en") == ()
     assert unseen_words("Layla said that.", "Anna lo ha detto.", SEEN, "en") == ("Layla",)
-    assert unseen_words("The quokka said that.", "Il quokka lo ha detto.", SEEN, "en") == (
-        "quokka",
-    ), "a small letter begins no name"
+    assert unseen_words("The quokka said that.", "Il quokka lo ha detto.", SEEN, "en") == ("quokka",), (
+        "a small letter begins no name"
+    )
 
 
 def test_an_unseen_name_that_the_translation_lacks_was_guessed() -> None:
     source = "The cat said that Wojtek is on the table."
-    assert unseen_words(source, "Il gatto ha detto che Anna è sul tavolo.", SEEN, "en") == (
-        "Wojtek",
-    )
+    assert unseen_words(source, "Il gatto ha detto che Anna è sul tavolo.", SEEN, "en") == ("Wojtek",)
     for written in ("Wojtek", "Wojteks", "WOJTEKA"):
         assert unseen_words(source, f"Il gatto ha detto che {written} è lì.", SEEN, "en") == ()
     assert unseen_words(source, "Кот сказал, что Войтек на столе.", SEEN, "en") == (), (
@@ -187,9 +181,7 @@ def test_a_word_that_the_tokenizer_does_not_divide_counts_as_seen() -> None:
         ("The dog's big dogs' big house.", ("dog's big", "dogs' big")),
     ],
 )
-def test_what_never_belonged_to_a_common_noun_in_training_is_named(
-    source: str, expected: tuple[str, ...]
-) -> None:
+def test_what_never_belonged_to_a_common_noun_in_training_is_named(source: str, expected: tuple[str, ...]) -> None:
     counts = WordCounts("en")
     words = re.findall(r"\w+", "the dogs house is big my s name anna it and that he said")
     counts.add(words, [1] * len(words))

@@ -51,9 +51,7 @@ def learned(kind: str, tags: tuple[str, ...] = ()) -> Tokenizer:
 
 
 TOKENIZERS = {kind: learned(kind, tags=("<2it>", "<2de>")) for kind in KINDS}
-LIBRARY = {
-    kind: SentencePieceProcessor(model_proto=one.to_file()) for kind, one in TOKENIZERS.items()
-}
+LIBRARY = {kind: SentencePieceProcessor(model_proto=one.to_file()) for kind, one in TOKENIZERS.items()}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 SAMPLES = [
     "The cat sleeps.",
@@ -209,9 +207,7 @@ def test_samples_are_drawn_as_the_library_draws_them() -> None:
     num_draws, word = 4000, "sleeps"
     ids = tokenizer.encode(word)
     ours = Counter(tuple(sampler.sample(ids, numbers).tolist()) for _ in range(num_draws))
-    of_library = LIBRARY[kind].encode(
-        [word] * num_draws, enable_sampling=True, alpha=0.3, nbest_size=-1, num_threads=1
-    )
+    of_library = LIBRARY[kind].encode([word] * num_draws, enable_sampling=True, alpha=0.3, nbest_size=-1, num_threads=1)
     theirs = Counter(map(tuple, of_library))
     assert len(theirs) > 1
     differences = [abs(ours[way] - theirs[way]) / num_draws for way in ours | theirs]
@@ -246,9 +242,7 @@ def test_too_small_a_vocabulary_is_refused(algorithm: Any) -> None:
 
 
 def test_of_a_small_alphabet_no_letter_is_unknown() -> None:
-    texts = ["the cat sleeps and the dog runs to the house"] * 300 + [
-        "Un'altra volta, cos\u00ec \u00e8."
-    ]
+    texts = ["the cat sleeps and the dog runs to the house"] * 300 + ["Un'altra volta, cos\u00ec \u00e8."]
     tokenizer = train_tokenizer(texts, TokenizerConfig(kind="sentencepiece", vocab_size=200))
     assert tokenizer.decode(tokenizer.encode(texts[-1])) == texts[-1]
 
@@ -274,9 +268,15 @@ def changed(change: Callable[[Any], object]) -> bytes:
 def of_marian() -> bytes:
     written = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS), model_writer=written, vocab_size=100, minloglevel=2,
-        hard_vocab_limit=False, bos_id=-1, eos_id=0, unk_id=1,
-    )  # fmt: skip
+        sentence_iterator=iter(TEXTS),
+        model_writer=written,
+        vocab_size=100,
+        minloglevel=2,
+        hard_vocab_limit=False,
+        bos_id=-1,
+        eos_id=0,
+        unk_id=1,
+    )
     return written.getvalue()
 
 
@@ -306,9 +306,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
         "entries for 1 of the 256 bytes",
     ),
     "spaces behind words": (
-        lambda: changed(
-            lambda model: setattr(model.trainer_spec, "treat_whitespace_as_suffix", True)
-        ),
+        lambda: changed(lambda model: setattr(model.trainer_spec, "treat_whitespace_as_suffix", True)),
         "spaces stand behind words",
     ),
     "no first space": (
@@ -316,7 +314,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
         "without add_dummy_prefix",
     ),
     "a damaged table": (lambda: changed(with_table), "normalisation table .* is damaged"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

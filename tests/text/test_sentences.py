@@ -50,7 +50,7 @@ SPLITS = {
     ("en", "  Good morning,  "): ["  Good morning,  "],
     ("en", "a\u00a0b"): ["a\u00a0b"],
     ("en", ""): [""],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("language", "line"), SPLITS)
@@ -100,9 +100,7 @@ SPACES = [" ", "  ", "\n", "\t", "\u00a0", "\u3000", "\u2028", "\x85", "\u200b",
     st.lists(st.sampled_from([*FRAGMENTS, *SPACES]), max_size=20).map("".join) | st.text(),
     st.sampled_from(["en", "it", "de", "ja", "zh", "th", "ar", "am", "unknown"]),
 )
-def test_the_sentences_and_their_gaps_are_the_line_whatever_it_holds(
-    line: str, language: str
-) -> None:
+def test_the_sentences_and_their_gaps_are_the_line_whatever_it_holds(line: str, language: str) -> None:
     sentences = split_sentences(line, language)
     assert "".join(gap + text for text, gap in sentences) == line
     assert sentences[0].gap == ""
@@ -147,9 +145,7 @@ def test_translations_stand_as_far_apart_as_the_target_language_writes(
 
 @pytest.mark.parametrize(
     "stop",
-    [
-        *"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f"
-    ],
+    [*"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f"],
 )
 def test_the_full_stop_stays_if_the_source_ends_with_its_own(stop: str) -> None:
     assert ends_sentence(f"abc{stop}")
@@ -166,15 +162,14 @@ def test_the_full_stop_stays_if_the_source_ends_with_its_own(stop: str) -> None:
         ("عزيزتي آنا،", "Dear Anna,", "عزيزتي آنا،"),
     ],
 )
-def test_the_end_of_a_heading_is_that_of_its_language(
-    translation: str, source: str, expected: str
-) -> None:
+def test_the_end_of_a_heading_is_that_of_its_language(translation: str, source: str, expected: str) -> None:
     assert with_final_mark_of(translation, source) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "marks"), [("البيت كبير، والكلب صغير", "، "), ("ቤቱ ትልቅ ነው፣ ውሻው ትንሽ ነው", "፣ "), ("البيت كبير؛ والكلب صغير", "؛ ")]
-)  # fmt: skip
+    ("text", "marks"),
+    [("البيت كبير، والكلب صغير", "، "), ("ቤቱ ትልቅ ነው፣ ውሻው ትንሽ ነው", "፣ "), ("البيت كبير؛ والكلب صغير", "؛ ")],
+)
 def test_a_sentence_is_divided_at_the_commas_of_its_script(text: str, marks: str) -> None:
     cut = cut_in_two(text, 0.5, "ar")
     assert cut is not None
@@ -191,9 +186,7 @@ def test_a_line_that_is_too_long_is_cut_behind_the_full_stop_of_its_script() -> 
 
 
 @given(st.text(".?!\u2026, aB"), st.text(".?!\u2026, aB"))
-def test_a_source_with_a_plain_end_changes_no_end_of_its_translation(
-    translation: str, source: str
-) -> None:
+def test_a_source_with_a_plain_end_changes_no_end_of_its_translation(translation: str, source: str) -> None:
     if PLAIN_END.search(source):
         assert with_final_mark_of(translation, source) == translation
 

@@ -22,9 +22,28 @@ from transformer_cli.text.spans import (
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
     *"nrtaZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
-    *("a-z", "http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "&#39;", "\\n", "\\\"", "**", "<!--", "-->"),
+    *(
+        "a-z",
+        "http://",
+        "www.",
+        "a.it",
+        ".com",
+        "%s",
+        "{x}",
+        "<b>",
+        "</b>",
+        "EUR",
+        "10",
+        "&amp;",
+        "&#39;",
+        "\\n",
+        '\\"',
+        "**",
+        "<!--",
+        "-->",
+    ),
     *("Ctrl", "Alt", "Tab", "C", "Z", "f", "x^", "3.x", ".times", "com.", "u/", "\u2318", "Meta"),
-]  # fmt: skip
+]
 texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=30)
 
 
@@ -45,7 +64,10 @@ def found(text: str) -> list[str]:
         ("Ciao 😀! ☕️, 👨‍👩‍👧 ❤️❤️ 🇮🇹 ★★☆ 👍🏽.", ["😀", "☕️", "👨‍👩‍👧", "❤️❤️", "🇮🇹", "★★☆", "👍🏽"]),
         ("At 180°C or -5 °F, 90° is ₹5 or 5₽, not 3°Cx", ["180°C", "-5 °F", "90°", "₹5", "5₽", "3"]),
         ("%s has %(n)d, %1$s, %.2f or %5d; 100%sure", ["%s", "%(n)d", "%1$s", "%.2f", "%5d", "100"]),
-        ("<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>", ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"]),
+        (
+            "<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>",
+            ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"],
+        ),
         ("<!-- a > b --> if a < b and c <3", ["<!-- a > b -->", "3"]),
         ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "R&D", "`x y`"]),
         ("AT&T, Q&A. B & B but fish & chips, a&b, Tom&Mary and &ABC;", ["AT&T", "Q&A", "B & B", "&ABC;"]),
@@ -57,7 +79,10 @@ def found(text: str) -> list[str]:
         ("See a.ts or site.tar.gz. He came.So what? Etc.C", ["a.ts", "site.tar.gz"]),
         ("@anna #topic # a", ["@anna", "#topic"]),
         ("A4, mp3, XY-123/45", ["A4", "mp3", "XY-123/45"]),
-        ("~~[old](http://a.b)~~ and ~~http://a.b~~ or http://a.b/~me", ["~~", "http://a.b", "~~", "~~", "http://a.b", "~~", "http://a.b/~me"]),
+        (
+            "~~[old](http://a.b)~~ and ~~http://a.b~~ or http://a.b/~me",
+            ["~~", "http://a.b", "~~", "~~", "http://a.b", "~~", "http://a.b/~me"],
+        ),
         ("I like .NET, ASP.NET and C#.NET.", [".NET", "ASP.NET", "C#.NET"]),
         ("A second Ctrl-C ends it.", ["Ctrl-C"]),
         ("Press Ctrl-Alt-Del or Alt-Tab", ["Ctrl-Alt-Del", "Alt-Tab"]),
@@ -70,8 +95,14 @@ def found(text: str) -> list[str]:
         ("5 %s, 5 %(x)d, 5 ${x}", ["5", "%s", "5", "%(x)d", "5", "${x}"]),
         ("The __count__ and @__mention__ of a__b", ["__count__", "@__mention__", "a__b"]),
         ("%count% %%name%% 100%% 5 %% %% %%%", ["%count%", "%%name%%", "100%%", "5 %%", "%%"]),
-        ("write %%s, (%%d) %%1$s %%(name)s: 50%% of it, %%discount", ["%%s", "%%d", "%%1$s", "%%(name)s", "50%%", "%%"]),
-        ("Hi :name, :Name (:count) :smile: 10:30 :) :D std::x a:b", [":name", ":Name", ":count", ":smile:", "10:30", "std::x"]),
+        (
+            "write %%s, (%%d) %%1$s %%(name)s: 50%% of it, %%discount",
+            ["%%s", "%%d", "%%1$s", "%%(name)s", "50%%", "%%"],
+        ),
+        (
+            "Hi :name, :Name (:count) :smile: 10:30 :) :D std::x a:b",
+            [":name", ":Name", ":count", ":smile:", "10:30", "std::x"],
+        ),
         ("<%= user.name %> <% if x %>", ["<%= user.name %>", "<% if x %>"]),
         ('%(user.name)s %(day|date:"F")s', ["%(user.name)s", '%(day|date:"F")s']),
         ("%*d %.*f %n %1 %L2 5%n", ["%*d", "%.*f", "%n", "%1", "%L2", "5"]),
@@ -80,31 +111,73 @@ def found(text: str) -> list[str]:
         ("[X7X] and [0]", ["[X7X]", "0"]),
         (r"one\ntwo \n \u00e9 \new", ["\\n", "\\n", "\\u00e9", "\\new"]),
         (r"red\nand first\r\nThe\n\nx Name:\tAnna dog.\\nIt", ["\\n", "\\r\\n", "\\n\\n", "\\t", "\\\\n"]),
-        (r"dir\name DOMAIN\nick src\tools\new.py C:\new \\host\share", ["dir\\name", "DOMAIN\\nick", "src\\tools\\new.py", "C:\\new", "\\\\host\\share"]),
-        (r"\textbf{big} x\\ny caf\u00e9 100\% of \$5 \\ it \ is\\", ["\\textbf", "{big}", "x\\\\ny", "caf\\u00e9", "100", "\\%", "\\$", "5", "\\\\", "\\", "\\\\"]),
+        (
+            r"dir\name DOMAIN\nick src\tools\new.py C:\new \\host\share",
+            ["dir\\name", "DOMAIN\\nick", "src\\tools\\new.py", "C:\\new", "\\\\host\\share"],
+        ),
+        (
+            r"\textbf{big} x\\ny caf\u00e9 100\% of \$5 \\ it \ is\\",
+            ["\\textbf", "{big}", "x\\\\ny", "caf\\u00e9", "100", "\\%", "\\$", "5", "\\\\", "\\", "\\\\"],
+        ),
         ("The **big** *small* dog**s**, ~~no~~ 2*3 word ~x", ["**", "**", "*", "*", "**", "**", "~~", "~~", "2", "3"]),
         ("* Fields with * are here.\n * The dog is big *", ["*", "*"]),
         ("Text (*.txt)|*.txt|All (*.*)|*.*|*.png; *.jpg", ["*.txt", "*.txt", "*.*", "*.*", "*.png; *.jpg"]),
         ("Open *.tar.gz or src/*.py.", ["*.tar.gz"]),
         ("The dog%nThe cat.%nIt has %n or 5 %name", ["%n", "%n", "%n", "5"]),
-        ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "f(x)", "Ctrl+S", "v1.2.3-beta"]),
+        (
+            "foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta",
+            ["foo_bar", "foo_bar()", "call()", "f(x)", "Ctrl+S", "v1.2.3-beta"],
+        ),
         ("Press Ctrl+/, Alt+[ or (Ctrl+Shift+,). C++/Java", ["Ctrl+/", "Alt+[", "Ctrl+Shift+,"]),
         ("Ctrl-C, Ctrl-Alt-x, Strg-F5 or Shift + Enter", ["Ctrl-C", "Ctrl-Alt-x", "Strg-F5", "Shift + Enter"]),
         ("Meta-analysis and Shift-work, Alt-Kanzler: Ctrl-", []),
         ("The 2.x houses, v. 2.3.x of 4 xylophones", ["2.x", "2.3.x", "4"]),
-        ("$NAME$ in $LINK_END$the car$link_end$, $1 is $x and $y or US$5", ["$NAME$", "$LINK_END$", "$link_end$", "$1", "$x", "$y", "$5"]),
-        ("$(name) {{{x}}} ${{ y }} @name@ @@x@@ <<name>> [% x %] %<name>s %[1]d", ["$(name)", "{{{x}}}", "${{ y }}", "@name@", "@@x@@", "<<name>>", "[% x %]", "%<name>s", "%[1]d"]),
-        ("#{x} ###NAME### #name# ~NAME~ ~old~ *|NAME|* $x.y $x->y @{x} %p", ["#{x}", "###NAME###", "#name#", "~NAME~", "*|NAME|*", "$x.y", "$x->y", "@{x}", "%p"]),
-        (r"%1$@ %ld {0,number} $t(key) @:key Hello \(name), \(or this\).", ["%1$@", "%ld", "{0,number}", "$t(key)", "@:key", r"\(name)", r"\(", r"\)"]),
+        (
+            "$NAME$ in $LINK_END$the car$link_end$, $1 is $x and $y or US$5",
+            ["$NAME$", "$LINK_END$", "$link_end$", "$1", "$x", "$y", "$5"],
+        ),
+        (
+            "$(name) {{{x}}} ${{ y }} @name@ @@x@@ <<name>> [% x %] %<name>s %[1]d",
+            ["$(name)", "{{{x}}}", "${{ y }}", "@name@", "@@x@@", "<<name>>", "[% x %]", "%<name>s", "%[1]d"],
+        ),
+        (
+            "#{x} ###NAME### #name# ~NAME~ ~old~ *|NAME|* $x.y $x->y @{x} %p",
+            ["#{x}", "###NAME###", "#name#", "~NAME~", "*|NAME|*", "$x.y", "$x->y", "@{x}", "%p"],
+        ),
+        (
+            r"%1$@ %ld {0,number} $t(key) @:key Hello \(name), \(or this\).",
+            ["%1$@", "%ld", "{0,number}", "$t(key)", "@:key", r"\(name)", r"\(", r"\)"],
+        ),
         ("@j-tai, @anna.maria. @a_b! #my-tag. @tom.The dog", ["@j-tai", "@anna.maria", "@a_b", "#my-tag", "@tom"]),
-        ("user/repo#123 @org/package, @org/package@1.2 @me@a.org and/or", ["user/repo#123", "@org/package", "@org/package@1.2", "@me@a.org"]),
-        ("Use --mode, --set=x.y=1 or --no-cache (--all) and -v.", ["--mode", "--set=x.y=1", "--no-cache", "--all", "-v"]),
+        (
+            "user/repo#123 @org/package, @org/package@1.2 @me@a.org and/or",
+            ["user/repo#123", "@org/package", "@org/package@1.2", "@me@a.org"],
+        ),
+        (
+            "Use --mode, --set=x.y=1 or --no-cache (--all) and -v.",
+            ["--mode", "--set=x.y=1", "--no-cache", "--all", "-v"],
+        ),
         ("It is --I think-- big --which is good-- --Anna\n-I am here. well-known a -- b x --", []),
-        ("getName, 'self.lastActiveUser' GitHub AppleScriptEditor addItem() std::vector<T> com.example.app", ["getName", "self.lastActiveUser", "GitHub", "AppleScriptEditor", "addItem()", "std::vector", "<T>", "com.example.app"]),
-        ("iPhone, McDonald, MacArthur, iOS, PhD, isiZulu, KwaZulu, nGaeltacht, bhFuil, LehrerInnen, LeBron, e.g. end.Next endThe", []),
+        (
+            "getName, 'self.lastActiveUser' GitHub AppleScriptEditor addItem() std::vector<T> com.example.app",
+            [
+                "getName",
+                "self.lastActiveUser",
+                "GitHub",
+                "AppleScriptEditor",
+                "addItem()",
+                "std::vector",
+                "<T>",
+                "com.example.app",
+            ],
+        ),
+        (
+            "iPhone, McDonald, MacArthur, iOS, PhD, isiZulu, KwaZulu, nGaeltacht, bhFuil, LehrerInnen, LeBron, e.g. end.Next endThe",
+            [],
+        ),
         ("No span at all: none.", []),
     ],
-)  # fmt: skip
+)
 def test_spans_are_found(text: str, expected: list[str]) -> None:
     assert found(text) == expected
 
@@ -175,9 +248,7 @@ def test_masking_hides_the_spans_and_nothing_else(text: str) -> None:
     hidden = masked(text, spans, "\0")
     assert len(hidden) == len(text)
     places = {place for span in spans for place in range(span.start, span.end)}
-    assert all(
-        sign == ("\0" if place in places else text[place]) for place, sign in enumerate(hidden)
-    )
+    assert all(sign == ("\0" if place in places else text[place]) for place, sign in enumerate(hidden))
 
 
 @given(texts)
@@ -187,8 +258,36 @@ def test_every_digit_is_in_a_span(text: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "piece", ["a", "<a", "<!--", "{", "a.", "a@", "`", "%", "1", "/a", "http://a", "1 ", " ", "a-1", "&a", "[[", "\\", "a\\", "\\n", "*", "*a", "&#39;", "n", ":a:", "`a", "~~"]
-)  # fmt: skip
+    "piece",
+    [
+        "a",
+        "<a",
+        "<!--",
+        "{",
+        "a.",
+        "a@",
+        "`",
+        "%",
+        "1",
+        "/a",
+        "http://a",
+        "1 ",
+        " ",
+        "a-1",
+        "&a",
+        "[[",
+        "\\",
+        "a\\",
+        "\\n",
+        "*",
+        "*a",
+        "&#39;",
+        "n",
+        ":a:",
+        "`a",
+        "~~",
+    ],
+)
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
     started_at = time.process_time()
     find_spans(piece * 50_000 + "@5")
@@ -197,25 +296,56 @@ def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["{the dog is big}", "<the dog is big>", "- {The dog, it's big!}", '"<The dog is big.>"', "[[The dog is big.]]", "{{The dog sleeps.}}", "<<The dog is big?>>"],
-)  # fmt: skip
+    [
+        "{the dog is big}",
+        "<the dog is big>",
+        "- {The dog, it's big!}",
+        '"<The dog is big.>"',
+        "[[The dog is big.]]",
+        "{{The dog sleeps.}}",
+        "<<The dog is big?>>",
+    ],
+)
 def test_a_sentence_inside_marks_is_no_placeholder_and_no_tag(text: str) -> None:
     assert find_spans(text) == []
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{name}", "{first name}", "{{ the user name }}", "<b>", "<your name>", "<input required disabled>", "{% if user is here %}", "[[the big station]]", "<a b='c d e'>", "{n, plural, other}", "{when, date, short}", "I see {a big red dog}"],
-)  # fmt: skip
+    [
+        "{name}",
+        "{first name}",
+        "{{ the user name }}",
+        "<b>",
+        "<your name>",
+        "<input required disabled>",
+        "{% if user is here %}",
+        "[[the big station]]",
+        "<a b='c d e'>",
+        "{n, plural, other}",
+        "{when, date, short}",
+        "I see {a big red dog}",
+    ],
+)
 def test_other_marks_are_protected_with_their_words(text: str) -> None:
     assert find_spans(text)
 
 
 @pytest.mark.parametrize(
     ("text", "is_one"),
-    [("[[station]]", True), ("[[station]] [[big house]].", True), ("{first name}", True), ("<your name>", True),
-     ("{name}", False), ("<b>", False), ("<input required disabled>", False), ("the [[station]]", False), ("[x]", False), ("12", False)],
-)  # fmt: skip
+    [
+        ("[[station]]", True),
+        ("[[station]] [[big house]].", True),
+        ("{first name}", True),
+        ("<your name>", True),
+        ("{name}", False),
+        ("<b>", False),
+        ("<input required disabled>", False),
+        ("the [[station]]", False),
+        ("[x]", False),
+        ("12", False),
+    ],
+)
 def test_words_that_stand_only_inside_marks_could_be_for_people(text: str, is_one: bool) -> None:
     assert is_enclosed(text) is is_one
 
@@ -234,15 +364,18 @@ def test_words_that_stand_only_inside_marks_could_be_for_people(text: str, is_on
         ("dog", []),
     ],
 )
-def test_placeholders_that_touch_a_word_are_found_and_endings_are_no_words(
-    text: str, wanted: list[str]
-) -> None:
+def test_placeholders_that_touch_a_word_are_found_and_endings_are_no_words(text: str, wanted: list[str]) -> None:
     at_words = spans_at_words(text, find_spans(text))
     assert span_texts(text, at_words) == wanted
     assert may_touch_word(text) or not at_words
 
 
-@given(st.lists(st.sampled_from(["{x}", "dog", "%(a)s", "[[x]]", " ", "$y", "<%= z %>", "#{q}", "[X1X]", "%s", "th"]), max_size=6).map("".join))  # fmt: skip
+@given(
+    st.lists(
+        st.sampled_from(["{x}", "dog", "%(a)s", "[[x]]", " ", "$y", "<%= z %>", "#{q}", "[X1X]", "%s", "th"]),
+        max_size=6,
+    ).map("".join)
+)
 def test_a_text_that_is_looked_at_no_further_has_no_placeholder_at_a_word(text: str) -> None:
     assert may_touch_word(text) or not spans_at_words(text, find_spans(text))
 

@@ -23,9 +23,7 @@ KINDS = {
     "bpe of characters": (JAPANESE, TokenizerConfig(kind="bpe", vocab_size=300)),
     "unigram of characters": (JAPANESE, TokenizerConfig(kind="unigram", vocab_size=300)),
 }
-TOKENIZERS = {
-    kind: train_tokenizer(texts, config, tags=TAGS) for kind, (texts, config) in KINDS.items()
-}
+TOKENIZERS = {kind: train_tokenizer(texts, config, tags=TAGS) for kind, (texts, config) in KINDS.items()}
 PIECES = st.sampled_from([*TAGS, "[EOS]", "<", "2", "it", ">", " ", "<2", "it>", "日", "\0"])
 
 
@@ -67,9 +65,7 @@ def test_tags_change_nothing_else(kind: str) -> None:
     size = config.vocab_size
     larger = config.model_copy(update={"vocab_size": size and size - len(TAGS)})
     plain = train_tokenizer(texts, larger)
-    assert plain.tokens(plain.encode(texts[0])) == TOKENIZERS[kind].tokens(
-        TOKENIZERS[kind].encode(texts[0])
-    )
+    assert plain.tokens(plain.encode(texts[0])) == TOKENIZERS[kind].tokens(TOKENIZERS[kind].encode(texts[0]))
     assert plain.tag_ids == ()
 
 

@@ -140,9 +140,7 @@ def test_each_sign_of_a_script_without_spaces_is_a_word() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("special", [*SPECIALS, "</s>", "<pad>", "<2de>"])
-def test_the_name_of_a_special_in_a_text_is_plain_text_also_after_a_reload(
-    kind: str, special: str
-) -> None:
+def test_the_name_of_a_special_in_a_text_is_plain_text_also_after_a_reload(kind: str, special: str) -> None:
     reloaded = Tokenizer.from_json(TOKENIZERS[kind].to_json())
     for tokenizer in (TOKENIZERS[kind], reloaded):
         ids = tokenizer.encode(f"acqua{special} {special}")
@@ -172,10 +170,7 @@ def test_decoding_leaves_out_specials_but_shows_what_is_unknown(kind: str) -> No
 
 def test_an_unknown_word_stands_where_the_word_stood() -> None:
     tokenizer = TOKENIZERS["wordlevel"]
-    assert (
-        tokenizer.decode(tokenizer.encode("Il xyz beve l'xyz (xyz)."))
-        == "Il [UNK] beve l'[UNK] ([UNK])."
-    )
+    assert tokenizer.decode(tokenizer.encode("Il xyz beve l'xyz (xyz).")) == "Il [UNK] beve l'[UNK] ([UNK])."
 
 
 def test_a_lone_surrogate_is_replaced() -> None:
@@ -230,9 +225,7 @@ def test_a_panic_for_lack_of_memory_is_an_error_to_try_again() -> None:
         pytest.raises(TryAgainError, match="out of memory"),
         tokenizer_errors_explained("cannot be built"),
     ):
-        raise PanicException(
-            "The global thread pool has not been initialized: ThreadPoolBuildError"
-        )
+        raise PanicException("The global thread pool has not been initialized: ThreadPoolBuildError")
 
 
 @pytest.mark.long

@@ -65,7 +65,11 @@ Change = Callable[[Parts], object]
 REFUSED: dict[str, tuple[str, Change, str]] = {
     "another pattern": ("wordlevel", lambda p: p["pre_tokenizer"]["pattern"].update(Regex="(a+)+b"), "pre_tokenizer"),
     "another normaliser": ("bpe", lambda p: p.update(normalizer={"type": "NFKC"}), "normalizer"),
-    "another decoder": ("bpe", lambda p: p.update(decoder={"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": ""}), "decoder"),
+    "another decoder": (
+        "bpe",
+        lambda p: p.update(decoder={"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": ""}),
+        "decoder",
+    ),
     "a post-processor": ("bpe", lambda p: p.update(post_processor={"type": "TemplateProcessing"}), "post_processor"),
     "truncation": ("bpe", lambda p: p.update(truncation={"max_length": 3}), "truncation"),
     "an unknown part": ("bpe", lambda p: p.update(auto_map={"AutoTokenizer": "x.py"}), "auto_map"),
@@ -84,9 +88,21 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "a negative id": ("wordlevel", lambda p: p["model"]["vocab"].update(x=-1), "without gaps"),
     "an id that is text": ("wordlevel", lambda p: p["model"]["vocab"].update(x="7"), "whole number"),
     "an id that is true": ("wordlevel", lambda p: p["model"]["vocab"].update({"[PAD]": True}), "whole number"),
-    "specials elsewhere": ("wordlevel", lambda p: p["model"]["vocab"].update({"[UNK]": 1, "[PAD]": 0}), "first entries"),
-    "half a surrogate pair": ("wordlevel", lambda p: p["model"]["vocab"].update({"\ud800": len(p["model"]["vocab"])}), "piece of text"),
-    "an empty piece": ("wordlevel", lambda p: p["model"]["vocab"].update({"": len(p["model"]["vocab"])}), "piece of text"),
+    "specials elsewhere": (
+        "wordlevel",
+        lambda p: p["model"]["vocab"].update({"[UNK]": 1, "[PAD]": 0}),
+        "first entries",
+    ),
+    "half a surrogate pair": (
+        "wordlevel",
+        lambda p: p["model"]["vocab"].update({"\ud800": len(p["model"]["vocab"])}),
+        "piece of text",
+    ),
+    "an empty piece": (
+        "wordlevel",
+        lambda p: p["model"]["vocab"].update({"": len(p["model"]["vocab"])}),
+        "piece of text",
+    ),
     "a merge of unknown pieces": ("bpe", lambda p: p["model"]["merges"].append(["q", "qq"]), "merges"),
     "a merge of three": ("bpe", lambda p: p["model"]["merges"].append(["a", "b", "c"]), "merges"),
     "a merge in one text": ("bpe", lambda p: p["model"]["merges"].append("a b"), "merges"),
@@ -96,7 +112,7 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "a piece twice": ("unigram", lambda p: p["model"]["vocab"].append(["e", -1.0]), "twice"),
     "a score alone": ("unigram", lambda p: p["model"]["vocab"].append([-1.0]), "score"),
     "byte fallback": ("unigram", lambda p: p["model"].update(byte_fallback=True), "byte_fallback"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -119,16 +135,14 @@ def test_of_a_long_value_eighty_characters_are_shown() -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_file_that_falls_back_to_bytes_has_a_token_for_each_byte(kind: str) -> None:
-    japanese = train_tokenizer(["\u732b\u306f\u673a\u306e\u4e0a"] * 3, TokenizerConfig(kind=kind, vocab_size=290))  # fmt: skip
+    japanese = train_tokenizer(["\u732b\u306f\u673a\u306e\u4e0a"] * 3, TokenizerConfig(kind=kind, vocab_size=290))
     text = japanese.to_json()
     assert Tokenizer.from_json(text).to_json() == text
     with pytest.raises(DataError, match="a token for each byte"):
         Tokenizer.from_json(text.replace('"<0xC3>"', '"<0xc3>"'))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{}", "[" * 100_000, '{"model": NaN}', '{"model": {}}']
-)
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "[" * 100_000, '{"model": NaN}', '{"model": {}}'])
 def test_what_is_no_tokenizer_at_all_is_refused(text: str) -> None:
     with pytest.raises(DataError, match="tokenizer refused"):
         Tokenizer.from_json(text)

@@ -41,9 +41,7 @@ def changed(source: str, target: str, **noise: float) -> tuple[str, str]:
         ("missing_end", (".", "."), (".", ".")),
     ],
 )
-def test_each_change_does_what_its_setting_says(
-    kind: str, pair: tuple[str, str], expected: tuple[str, str]
-) -> None:
+def test_each_change_does_what_its_setting_says(kind: str, pair: tuple[str, str], expected: tuple[str, str]) -> None:
     assert changed(*pair, **{kind: ALMOST_ALWAYS}) == expected
 
 
@@ -72,10 +70,7 @@ def test_a_typing_error_is_one_edit_of_a_long_word_and_keeps_its_first_letter(se
 
 
 def test_typing_errors_are_of_all_four_kinds() -> None:
-    typed = {
-        with_noise("abcd", "x", NoiseConfig(typos=ALMOST_ALWAYS), Random(seed))[0]
-        for seed in range(400)
-    }
+    typed = {with_noise("abcd", "x", NoiseConfig(typos=ALMOST_ALWAYS), Random(seed))[0] for seed in range(400)}
     assert {"acbd", "acd", "abbcd", "aacd"} <= typed
 
 
@@ -94,9 +89,7 @@ def test_a_change_comes_as_often_as_its_probability_says(kind: str) -> None:
 def test_the_same_random_numbers_give_the_same_pair() -> None:
     noise = NoiseConfig(capitals=0.2, typos=0.5, missing_accents=0.5, small_letters=0.3)
     pairs = [with_noise("Une drôle de journée", "Ein Tag", noise, Random(n)) for n in range(50)]
-    assert pairs == [
-        with_noise("Une drôle de journée", "Ein Tag", noise, Random(n)) for n in range(50)
-    ]
+    assert pairs == [with_noise("Une drôle de journée", "Ein Tag", noise, Random(n)) for n in range(50)]
     assert len(set(pairs)) > 10
 
 

@@ -27,9 +27,7 @@ SUBWORD_KINDS = [kind for kind in KINDS if kind != "wordlevel"]
 
 
 def test_a_word_vocabulary_is_unlimited_unless_told() -> None:
-    words = [
-        f"parola{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(9000)
-    ]
+    words = [f"parola{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(9000)]
     assert train_tokenizer(words, TokenizerConfig()).vocab_size == len(SPECIALS) + 9000
     assert train_tokenizer(words, TokenizerConfig(vocab_size=100)).vocab_size == 100
 
@@ -110,9 +108,7 @@ def test_an_empty_vocabulary_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
 def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
-    tokenizer = train_tokenizer(
-        ["abab. abab. abab, abab."] * 50, TokenizerConfig(kind=kind, vocab_size=300)
-    )
+    tokenizer = train_tokenizer(["abab. abab. abab, abab."] * 50, TokenizerConfig(kind=kind, vocab_size=300))
     for index in range(len(SPECIALS), tokenizer.vocab_size):
         name = tokenizer.tokens([index])[0]
         assert len(name) == 1 or name.isalpha() or "\ufffd" in name, name

@@ -23,9 +23,7 @@ JAPANESE = [
     "ภาษา ไทย",
     "Кот пьёт воду, ёж.",
 ]
-SUBWORDS = {
-    kind: TokenizerConfig(kind=kind, vocab_size=400, shared=False) for kind in ("bpe", "unigram")
-}
+SUBWORDS = {kind: TokenizerConfig(kind=kind, vocab_size=400, shared=False) for kind in ("bpe", "unigram")}
 TRAINED = {
     "wordlevel": train_tokenizer(LATIN + JAPANESE, TokenizerConfig()),
     "wordlevel, spaced": train_tokenizer(["日本 語 の 猫", *LATIN], TokenizerConfig()),
@@ -35,9 +33,7 @@ TRAINED = {
     "unigram with byte fallback": train_tokenizer(LATIN + JAPANESE, SUBWORDS["unigram"]),
     "bpe that does not compose": train_tokenizer(LATIN + JAPANESE, SUBWORDS["bpe"], composes=False),
 }
-LETTERS = list(
-    "a\u017fK\u00e9\u00df\u0179\u01c6\u044f\u0451\u0400日ーไ한\u0301\u200d\u0149\u212a\u212b"
-)
+LETTERS = list("a\u017fK\u00e9\u00df\u0179\u01c6\u044f\u0451\u0400日ーไ한\u0301\u200d\u0149\u212a\u212b")
 WORDS = [
     "cat",
     "l",
@@ -91,12 +87,8 @@ def test_the_ids_of_joined_words_are_those_of_the_whole_text(text: str, kind: st
 @pytest.mark.long
 @pytest.mark.parametrize("kind", TRAINED)
 @pytest.mark.parametrize("pattern", ["{}", "x{}y", "{}'s", "l'{}", "l'{}.", "{}-{}!)"])
-def test_every_letter_that_is_taken_for_plain_is_encoded_as_the_library_does(
-    kind: str, pattern: str
-) -> None:
-    letters = [
-        chr(code) for code in range(0x530) if re.fullmatch(tokenizer_module._LETTERS, chr(code))
-    ]
+def test_every_letter_that_is_taken_for_plain_is_encoded_as_the_library_does(kind: str, pattern: str) -> None:
+    letters = [chr(code) for code in range(0x530) if re.fullmatch(tokenizer_module._LETTERS, chr(code))]
     assert len(letters) > 600
     assert all(unicodedata.is_normalized("NFC", letter) for letter in letters)
     for first in range(0, len(letters), 40):
@@ -143,7 +135,5 @@ def test_a_long_word_is_encoded_but_not_kept() -> None:
     tokenizer = Tokenizer.from_json(TRAINED["bpe of bytes"].to_json())
     before = len(tokenizer._words)
     word = "x" * (tokenizer_module.MAX_CACHED_CHARACTERS + 1)
-    assert (
-        tokenizer.encode(f"{word} {word}") == ENGINES["bpe of bytes"].encode(f"{word} {word}").ids
-    )
+    assert tokenizer.encode(f"{word} {word}") == ENGINES["bpe of bytes"].encode(f"{word} {word}").ids
     assert len(tokenizer._words) == before

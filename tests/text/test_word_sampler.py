@@ -34,12 +34,8 @@ def sampler_of(tokenizer: Tokenizer, strength: float) -> WordSampler:
 
 
 # With these settings the ordinary ids come out.
-PLAIN = {
-    key: sampler_of(one, {"bpe": 0.0, "unigram": 1e5}[key[0]]) for key, one in TOKENIZERS.items()
-}
-MIXED = {
-    key: sampler_of(one, {"bpe": 0.5, "unigram": 0.1}[key[0]]) for key, one in TOKENIZERS.items()
-}
+PLAIN = {key: sampler_of(one, {"bpe": 0.0, "unigram": 1e5}[key[0]]) for key, one in TOKENIZERS.items()}
+MIXED = {key: sampler_of(one, {"bpe": 0.5, "unigram": 0.1}[key[0]]) for key, one in TOKENIZERS.items()}
 
 
 @pytest.mark.parametrize("key", TOKENIZERS)

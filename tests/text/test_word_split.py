@@ -53,11 +53,20 @@ def test_subwords_keep_runs_of_unspaced_scripts_whole_and_part_digits(kind: str)
 
 @pytest.mark.parametrize(
     ("word", "is_alone"),
-    [("casa", True), ("casa.", True), ("3.", False), ("l'", False), ("Obst-", False), ("(", False), ("“", False), ("$", False), ("5", True), (")", True)],
-)  # fmt: skip
-def test_a_word_can_be_encoded_alone_unless_it_takes_away_the_next_space(
-    word: str, is_alone: bool
-) -> None:
+    [
+        ("casa", True),
+        ("casa.", True),
+        ("3.", False),
+        ("l'", False),
+        ("Obst-", False),
+        ("(", False),
+        ("“", False),
+        ("$", False),
+        ("5", True),
+        (")", True),
+    ],
+)
+def test_a_word_can_be_encoded_alone_unless_it_takes_away_the_next_space(word: str, is_alone: bool) -> None:
     assert can_be_encoded_alone(word) is is_alone
 
 

@@ -19,9 +19,7 @@ from transformer_cli.text.normalization import (
         ("a \u732b b \u306f", (2, 0)),
     ],
 )
-def test_signs_and_the_single_spaces_between_them_are_counted(
-    text: str, counts: tuple[int, int]
-) -> None:
+def test_signs_and_the_single_spaces_between_them_are_counted(text: str, counts: tuple[int, int]) -> None:
     assert count_signs_and_spaces(text) == counts
 
 

@@ -37,9 +37,7 @@ def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:
         ([50.0], False),
     ],
 )
-def test_a_jump_is_told_and_noise_is_not(
-    losses: list[float], is_told: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_jump_is_told_and_noise_is_not(losses: list[float], is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
     alarms = Alarms(vocab_size=10**6)
     for step, loss in enumerate(losses):
         alarms.on_report(report(step, loss))
@@ -84,7 +82,7 @@ def step_report(loss: float) -> StepReport:
         (60.0, [50.0, 62.0], True),
     ],
     ids=["falls", "explodes", "inf", "NaN", "recovers", "short run", "worse than guessing", "wild start", "wilder end"],
-)  # fmt: skip
+)
 def test_a_run_that_ends_worse_than_it_began_and_than_guessing_has_diverged(
     first: float, losses: list[float], has_diverged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -95,7 +93,7 @@ def test_a_run_that_ends_worse_than_it_began_and_than_guessing_has_diverged(
         alarms.on_report(report(number, loss))
     if has_diverged:
         assert caplog.text.count("diverged") == 1
-        with pytest.raises(TrainingStoppedError, match=r"diverged: after 9 steps, .* guessing gives 7\.60") as ended:  # fmt: skip
+        with pytest.raises(TrainingStoppedError, match=r"diverged: after 9 steps, .* guessing gives 7\.60") as ended:
             alarms.require_convergence(9)
         assert "lower training.learning_rate" in str(ended.value)
     alarms.divergence = "" if has_diverged else alarms.divergence
@@ -138,9 +136,7 @@ def test_the_first_recorded_loss_is_that_of_the_first_report(tmp_path: Path) -> 
     assert first_recorded_loss(folder) == 7.5
 
 
-def warnings_of(
-    losses: Mapping[int, float], caplog: pytest.LogCaptureFixture, **settings: Any
-) -> list[str]:
+def warnings_of(losses: Mapping[int, float], caplog: pytest.LogCaptureFixture, **settings: Any) -> list[str]:
     """What the alarms say of the losses of a run, by their steps; the loss of the frequencies is 5.95."""
     epochs = settings.pop("epochs", {})
     stages = settings.pop("stages", ())
@@ -156,11 +152,15 @@ def warnings_of(
 
 
 # Of a run with learning_rate 0.3 on everyday sentences, and its loss for so many updates more.
-FAR_TOO_HIGH = dict(zip(range(20, 600, 20), [6.52, 6.18, 6.29, 6.44, 6.26, 6.20, 6.11, 6.01, 6.17, 6.21, 6.12, 6.07] * 3, strict=False))  # fmt: skip
+FAR_TOO_HIGH = dict(
+    zip(range(20, 600, 20), [6.52, 6.18, 6.29, 6.44, 6.26, 6.20, 6.11, 6.01, 6.17, 6.21, 6.12, 6.07] * 3, strict=False)
+)
 # Of a run of 15,000 pairs of Tatoeba with 300 updates of warm-up.
-HEALTHY = dict(zip(range(50, 550, 50), [7.32, 5.31, 4.32, 3.30, 2.99, 2.44, 2.35, 2.05, 1.87, 2.03], strict=False))  # fmt: skip
+HEALTHY = dict(zip(range(50, 550, 50), [7.32, 5.31, 4.32, 3.30, 2.99, 2.44, 2.35, 2.05, 1.87, 2.03], strict=False))
 # Of a model of width 16 on 274 pairs, which comes below the loss of the frequencies after 500 updates.
-SLOW = dict(zip(range(50, 650, 50), [7.21, 6.96, 6.58, 6.31, 6.17, 6.06, 6.01, 5.98, 5.94, 5.90, 5.92, 5.91], strict=False))  # fmt: skip
+SLOW = dict(
+    zip(range(50, 650, 50), [7.21, 6.96, 6.58, 6.31, 6.17, 6.06, 6.01, 5.98, 5.94, 5.90, 5.92, 5.91], strict=False)
+)
 
 
 def test_a_training_that_learns_nothing_is_told_once_with_the_reason(
@@ -177,12 +177,8 @@ def test_a_training_that_learns_nothing_is_told_once_with_the_reason(
     [said] = warnings_of(FAR_TOO_HIGH, caplog, learning_rate=3.0, warmup_steps=4000)
     assert "lower training.learning_rate" in said
     assert warnings_of(FAR_TOO_HIGH, caplog, warmup_steps=4000) == []
-    [said] = warnings_of(
-        FAR_TOO_HIGH, caplog, learning_rate=1e-6, warmup_steps=0, schedule="constant"
-    )
-    assert said.endswith(
-        "the learning rate is now 1e-06, far below 0.0007, the default: raise training.learning_rate"
-    )
+    [said] = warnings_of(FAR_TOO_HIGH, caplog, learning_rate=1e-6, warmup_steps=0, schedule="constant")
+    assert said.endswith("the learning rate is now 1e-06, far below 0.0007, the default: raise training.learning_rate")
 
 
 @pytest.mark.parametrize("losses", [HEALTHY, SLOW], ids=["healthy", "slow"])

@@ -32,10 +32,8 @@ def test_an_average_is_of_the_last_regular_checkpoints_or_of_the_best(
     checkpoints = Checkpoints(tmp_path, Retention(keep_last=9, metric="bleu"))
     for step, score in SCORES.items():
         checkpoints.save(snapshot(step), score)
-    values = {"max_steps": LAST_STEP, "batch_tokens": 100, "save_every": 10, "average_last": 3, **settings}  # fmt: skip
-    chosen = checkpoints_to_average(
-        checkpoints.folder, TrainingConfig.model_validate(values), LAST_STEP
-    )
+    values = {"max_steps": LAST_STEP, "batch_tokens": 100, "save_every": 10, "average_last": 3, **settings}
+    chosen = checkpoints_to_average(checkpoints.folder, TrainingConfig.model_validate(values), LAST_STEP)
     assert [one.step for one in chosen] == steps
 
 
@@ -45,6 +43,4 @@ def test_a_damaged_checkpoint_is_replaced_by_the_next_one(tmp_path: Path) -> Non
         damaged = checkpoints.save(snapshot(step), score) / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     training = TrainingConfig(max_steps=LAST_STEP, batch_tokens=100, save_every=5, average_last=3)
-    assert [
-        one.step for one in checkpoints_to_average(checkpoints.folder, training, LAST_STEP)
-    ] == [20, 15, 10]
+    assert [one.step for one in checkpoints_to_average(checkpoints.folder, training, LAST_STEP)] == [20, 15, 10]

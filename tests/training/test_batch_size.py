@@ -145,9 +145,7 @@ def found_where(config_file: Path, name: str) -> int:
     return number
 
 
-def tried_sizes(
-    monkeypatch: pytest.MonkeyPatch, first: Callable[[int], None] = lambda size: None
-) -> list[int]:
+def tried_sizes(monkeypatch: pytest.MonkeyPatch, first: Callable[[int], None] = lambda size: None) -> list[int]:
     """The sizes for which a batch will be made, after a call of `first`."""
     sizes: list[int] = []
 
@@ -161,9 +159,7 @@ def tried_sizes(
 
 
 @pytest.mark.heavy
-def test_a_cpu_with_little_memory_gets_a_smaller_number(
-    config_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cpu_with_little_memory_gets_a_smaller_number(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = found_where(config_file, "large")
     sizes = tried_sizes(monkeypatch)
     monkeypatch.setattr(batch_size, "free_bytes", lambda device: 2**21)
@@ -194,9 +190,7 @@ def test_each_batch_of_a_trial_has_the_size_that_is_tried_and_the_longest_senten
 
 
 @pytest.mark.heavy
-def test_an_error_out_of_memory_ends_the_search(
-    config_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_out_of_memory_ends_the_search(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def limited(size: int) -> None:
         if size > 200:
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -206,9 +200,7 @@ def test_an_error_out_of_memory_ends_the_search(
 
 
 @pytest.mark.long
-def test_another_error_is_no_lack_of_memory(
-    config_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_error_is_no_lack_of_memory(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(size: int) -> None:
         raise RuntimeError("a mistake in a formula")
 
@@ -225,9 +217,7 @@ class OneOfTwo(Processes):
 
 
 @pytest.mark.long
-def test_two_processes_take_the_smaller_number_and_share_out_evenly(
-    config_file: Path, tmp_path: Path
-) -> None:
+def test_two_processes_take_the_smaller_number_and_share_out_evenly(config_file: Path, tmp_path: Path) -> None:
     config = load_config(config_file)
     data, machine = prepare_data(config, tmp_path / "data"), prepare_machine(config.runtime)
     found = [

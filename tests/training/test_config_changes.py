@@ -106,11 +106,25 @@ def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) 
 
 @pytest.mark.parametrize(
     "path",
-    ["seed", "training.learning_rate", "training.batch_tokens", "training.accumulate",
-     "training.label_smoothing", "training.clip_norm", "training.optimizer", "training.schedule",
-     "training.warmup_steps", "training.best_metric", "model.d_model", "model.dropout",
-     "tokenizer.kind", "tokenizer.vocab_size", "data.validation_share", "data.cleaning.drop_empty"],
-)  # fmt: skip
+    [
+        "seed",
+        "training.learning_rate",
+        "training.batch_tokens",
+        "training.accumulate",
+        "training.label_smoothing",
+        "training.clip_norm",
+        "training.optimizer",
+        "training.schedule",
+        "training.warmup_steps",
+        "training.best_metric",
+        "model.d_model",
+        "model.dropout",
+        "tokenizer.kind",
+        "tokenizer.vocab_size",
+        "data.validation_share",
+        "data.cleaning.drop_empty",
+    ],
+)
 def test_settings_that_shape_the_model_are_not_harmless(path: str) -> None:
     assert path in leaf_paths()
     assert not is_harmless(path)
@@ -139,15 +153,11 @@ def test_one_error_names_all_harmful_changes() -> None:
 def test_a_longer_run_is_the_same_run_unless_its_rates_end_at_max_steps() -> None:
     accepted = {"inverse_sqrt": True, "plateau": True, "cosine": False, "linear": False}
     for schedule, is_accepted in accepted.items():
-        short, long = (
-            config(training__max_steps=steps, training__schedule=schedule) for steps in (10, 20)
-        )
+        short, long = (config(training__max_steps=steps, training__schedule=schedule) for steps in (10, 20))
         if is_accepted:
             assert accept_changes(short, long) == ["training.max_steps: was 10, now 20"]
         else:
-            with pytest.raises(
-                ConfigError, match=r"was 10, now 20 \(the learning rate of each past step"
-            ):
+            with pytest.raises(ConfigError, match=r"was 10, now 20 \(the learning rate of each past step"):
                 accept_changes(short, long)
 
 
@@ -173,9 +183,7 @@ def test_a_run_may_be_made_longer_before_its_learning_rate_decays() -> None:
         (wsd(200), wsd(100), 81),
         (wsd(100), wsd(100, 40), 61),
     ):
-        with pytest.raises(
-            ConfigError, match=r"may change up to step \d+, before the learning rate"
-        ):
+        with pytest.raises(ConfigError, match=r"may change up to step \d+, before the learning rate"):
             accept_changes(before, now, step=step)
 
 
@@ -204,9 +212,7 @@ def test_values_are_shown_as_they_are_written_in_a_config() -> None:
 A, B, C = ({"path": f"{name}.tsv"} for name in "abc")
 
 
-def refusal_of(
-    before: list[dict[str, Any]], now: list[dict[str, Any]], **other: Any
-) -> ConfigError:
+def refusal_of(before: list[dict[str, Any]], now: list[dict[str, Any]], **other: Any) -> ConfigError:
     with pytest.raises(ConfigError) as refused:
         accept_changes(config(data__corpora=before), config(data__corpora=now, **other))
     return refused.value
@@ -235,7 +241,7 @@ def refusal_of(
             ["data.corpora.0: a.en + a.it is gone", "data.corpora.0: a.tsv is new"],
         ),
     ],
-)  # fmt: skip
+)
 def test_a_changed_list_of_corpora_is_told_by_what_differs(
     before: list[dict[str, Any]], now: list[dict[str, Any]], lines: list[str]
 ) -> None:
@@ -244,7 +250,7 @@ def test_a_changed_list_of_corpora_is_told_by_what_differs(
 
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_corpora_that_only_one_of_two_configs_has_are_gone_or_new(is_gone: bool) -> None:
-    built_in = check_settings(SETTINGS | {"data": {"source": "phrasebook", "num_pairs": 100}}, "test")  # fmt: skip
+    built_in = check_settings(SETTINGS | {"data": {"source": "phrasebook", "num_pairs": 100}}, "test")
     pair = (config(), built_in) if is_gone else (built_in, config())
     with pytest.raises(ConfigError) as refused:
         accept_changes(*pair)
@@ -277,10 +283,7 @@ def test_a_copy_of_a_run_under_another_name_is_the_same_experiment() -> None:
 def test_another_number_of_parts_of_a_stream_cannot_be_accepted() -> None:
     """The position in the data has a place in each part."""
     corpora = [A | {"split": "train"}, B | {"split": "validation"}]
-    before, now = (
-        config(data__corpora=corpora, data__streaming=True, data__stream_parts=number)
-        for number in (2, 1)
-    )
+    before, now = (config(data__corpora=corpora, data__streaming=True, data__stream_parts=number) for number in (2, 1))
     for is_accepted in (False, True):
         with pytest.raises(ConfigError, match=r"data\.stream_parts: was 2, now 1") as refused:
             accept_changes(before, now, accept_data_change=is_accepted)
@@ -298,9 +301,7 @@ def test_another_number_of_parts_of_a_stream_cannot_be_accepted() -> None:
         ("patience", 5, False),
     ],
 )
-def test_a_new_limit_is_refused_if_more_is_done_already(
-    setting: str, limit: int, *, is_passed: bool
-) -> None:
+def test_a_new_limit_is_refused_if_more_is_done_already(setting: str, limit: int, *, is_passed: bool) -> None:
     progress = Progress(step=12, position=Position(2, 1), validations_without_best=5)
     before, now = config(), config(**{f"training__{setting}": limit})
     refuse_passed_limits(now, now, progress)  # the same limit again says nothing new
@@ -321,4 +322,4 @@ def test_what_is_said_of_a_corpus_for_the_card_may_change() -> None:
     before = config()
     now = config(data__corpora=[{"path": "a.tsv", "license": "cc0-1.0", "origin": "the web"}])
     said = accept_changes(before, now, step=5)
-    assert [line.split(":")[0] for line in said] == ["data.corpora.0.origin (a.tsv)", "data.corpora.0.license (a.tsv)"]  # fmt: skip
+    assert [line.split(":")[0] for line in said] == ["data.corpora.0.origin (a.tsv)", "data.corpora.0.license (a.tsv)"]

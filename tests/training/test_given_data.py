@@ -14,16 +14,24 @@ from transformer_cli.process.errors import ConfigError, DataError
 
 PAIRS = [(f"the cat number {i} sleeps", f"il gatto numero {i} dorme") for i in range(40)]
 SETTINGS = [
-    "name=given", "training.max_steps=3", "training.warmup_steps=1", "model.d_model=16", "model.num_heads=2", "model.d_ff=32",
-    "model.encoder_layers=1", "model.decoder_layers=1", "runtime.device=cpu", "runtime.threads=1", "tokenizer.vocab_size=300",
-    "training.schedule=constant", "validation.num_samples=0",
-]  # fmt: skip
+    "name=given",
+    "training.max_steps=3",
+    "training.warmup_steps=1",
+    "model.d_model=16",
+    "model.num_heads=2",
+    "model.d_ff=32",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "runtime.device=cpu",
+    "runtime.threads=1",
+    "tokenizer.vocab_size=300",
+    "training.schedule=constant",
+    "validation.num_samples=0",
+]
 
 
 def of(pairs: list[tuple[str, str]], source: str = "en", target: str = "it") -> datasets.Dataset:
-    return datasets.Dataset.from_dict(
-        {source: [pair[0] for pair in pairs], target: [pair[1] for pair in pairs]}
-    )
+    return datasets.Dataset.from_dict({source: [pair[0] for pair in pairs], target: [pair[1] for pair in pairs]})
 
 
 @pytest.fixture
@@ -36,15 +44,13 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
 def test_a_data_set_with_splits_is_trained_on_and_the_run_goes_on_with_it_and_without_it(
     config: Config,
 ) -> None:
-    given = datasets.DatasetDict(train=of(PAIRS[:30]), validation=of(PAIRS[30:35]), test=of(PAIRS[35:]))  # fmt: skip
+    given = datasets.DatasetDict(train=of(PAIRS[:30]), validation=of(PAIRS[30:35]), test=of(PAIRS[35:]))
     first = train(config, data=given)
     assert first.step == 3
     assert first.example == PAIRS[30][0]
     lines = (first.folder / "given/train.jsonl").read_text().splitlines()
     assert [tuple(json.loads(line).values()) for line in lines] == PAIRS[:30]
-    longer = config.model_copy(
-        update={"training": config.training.model_copy(update={"max_steps": 5})}
-    )
+    longer = config.model_copy(update={"training": config.training.model_copy(update={"max_steps": 5})})
     assert train(longer, data=given).step == 5
     alone = load_config(str(first.folder / "config.yaml"), ["training.max_steps=6"])
     assert train(alone).step == 6
@@ -63,17 +69,13 @@ def test_other_data_are_refused_and_change_nothing_until_the_change_is_accepted(
     assert "accept_data_change=True" in str(refusal.value.hint)
     assert (run.folder / "given/train.jsonl").read_bytes() == kept
     assert not list(run.folder.glob("given/*.partial"))
-    longer = config.model_copy(
-        update={"training": config.training.model_copy(update={"max_steps": 4})}
-    )
+    longer = config.model_copy(update={"training": config.training.model_copy(update={"max_steps": 4})})
     assert train(longer, data=other, accept_data_change=True).step == 4
     assert len((run.folder / "given/train.jsonl").read_text().splitlines()) == 29
 
 
 @pytest.mark.long
-def test_one_data_set_gives_its_validation_pairs_by_the_same_hash_as_a_file(
-    config: Config, tmp_path: Path
-) -> None:
+def test_one_data_set_gives_its_validation_pairs_by_the_same_hash_as_a_file(config: Config, tmp_path: Path) -> None:
     settings = config.model_dump(mode="json") | {"name": "of-a-file"}
     path = tmp_path / "all.jsonl"
     path.write_text("".join(json.dumps({"en": s, "it": t}) + "\n" for s, t in PAIRS))
@@ -92,9 +94,7 @@ def test_one_data_set_gives_its_validation_pairs_by_the_same_hash_as_a_file(
 @pytest.mark.long
 def test_the_translation_column_of_the_hub_and_the_languages_are_found(config: Config) -> None:
     rows = [{"id": i, "translation": {"it": t, "en": s}} for i, (s, t) in enumerate(PAIRS)]
-    features = datasets.Features(
-        {"id": datasets.Value("int64"), "translation": datasets.Translation(["it", "en"])}
-    )
+    features = datasets.Features({"id": datasets.Value("int64"), "translation": datasets.Translation(["it", "en"])})
     given = datasets.Dataset.from_list(rows, features=features)
     run = train(config, data=given, languages=("it", "en"))
     stored = load_config(str(run.folder / "config.yaml"))

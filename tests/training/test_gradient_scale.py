@@ -18,9 +18,7 @@ from transformer_cli.training.optimizers import GRADIENT_SCALE, GradientScale, O
 from .tiny_world import World, assert_equal, experiment, run, settings, tensors_of, train
 
 CPU = torch.device("cpu")
-HALF, FULL, BRAIN = (
-    Machine(CPU, dtype) for dtype in (torch.float16, torch.float32, torch.bfloat16)
-)
+HALF, FULL, BRAIN = (Machine(CPU, dtype) for dtype in (torch.float16, torch.float32, torch.bfloat16))
 FIRST_SCALE = 65_536.0
 
 
@@ -49,7 +47,7 @@ def test_training_in_float16_follows_training_in_float32(changes: dict[str, Any]
         world = World()
         run(experiment(training, machine=machine), world)
         losses.append([report.loss for report in world.reports])
-        assert {r.gradient_scale for r in world.reports} == {FIRST_SCALE if machine is HALF else None}  # fmt: skip
+        assert {r.gradient_scale for r in world.reports} == {FIRST_SCALE if machine is HALF else None}
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
     assert losses[0] != losses[1]
     assert losses[0][-1] < 0.8 * losses[0][0]
@@ -110,9 +108,7 @@ def test_after_2000_good_updates_the_scale_is_doubled_also_across_a_resume() -> 
     rest.model.load_state_dict(half.model.state_dict())
     rest.optimizer.restore(half.optimizer.state())
     second = World()
-    continued = Experiment(
-        rest.model, rest.optimizer, rest.objective, half.updates, training, HALF, rest.runner, 7
-    )
+    continued = Experiment(rest.model, rest.optimizer, rest.objective, half.updates, training, HALF, rest.runner, 7)
     train(continued, progress, Meter(CPU), second)
     assert [r.gradient_scale for r in second.reports] == [8.0] + [16.0] * 5
     assert_equal(tensors_of(rest), tensors_of(whole))
@@ -130,10 +126,18 @@ def test_a_checkpoint_of_a_run_that_did_not_scale_begins_with_the_first_scale() 
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"scale": 0.0}, {"scale": -2.0}, {"scale": math.inf}, {"scale": math.nan},
-               {"scale": "2"}, {"scale": 2.0, "growth_tracker": -1}],
+    "values",
+    [
+        {},
+        {"scale": 0.0},
+        {"scale": -2.0},
+        {"scale": math.inf},
+        {"scale": math.nan},
+        {"scale": "2"},
+        {"scale": 2.0, "growth_tracker": -1},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_forged_scale_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"state\.json: gradient_scale\.\w+ is"):
         scale_of(**values)

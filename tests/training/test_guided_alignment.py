@@ -88,9 +88,7 @@ def share_of_links(folder: Path, settings: tuple[str, str, str]) -> float:
     here = TfmHere(folder)
     trained = here("train", "--config", "aligned.yaml")
     assert trained.exit_code == 0, trained.talk
-    aligned = here(
-        "align", "--run", "runs/aligned", "--source", "val.source", "--target", "val.target"
-    )
+    aligned = here("align", "--run", "runs/aligned", "--source", "val.source", "--target", "val.target")
     assert aligned.exit_code == 0, aligned.talk
     found = [set(line.split()) for line in aligned.lines]
     given = [set(links.split()) for _, _, links in held_out]

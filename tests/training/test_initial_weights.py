@@ -38,8 +38,13 @@ from transformer_cli.training.run import all_seen_lengths
 
 from ..experiments import forge
 
-PAIRS = [("the cat sleeps", "il gatto dorme"), ("the dog eats", "il cane mangia"), ("a cat eats", "un gatto mangia"), ("the sun shines", "il sole splende")]  # fmt: skip
-NEW_PAIRS = [("the zebra sleeps", "la zebra dorme"), ("a zebra eats the cat", "una zebra mangia il gatto")]  # fmt: skip
+PAIRS = [
+    ("the cat sleeps", "il gatto dorme"),
+    ("the dog eats", "il cane mangia"),
+    ("a cat eats", "un gatto mangia"),
+    ("the sun shines", "il sole splende"),
+]
+NEW_PAIRS = [("the zebra sleeps", "la zebra dorme"), ("a zebra eats the cat", "una zebra mangia il gatto")]
 
 
 def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
@@ -54,11 +59,18 @@ def settings(name: str, file: str, **changed: Any) -> dict[str, Any]:
         "name": name,
         "data": {"source": "files", "corpora": [{"path": file}], "validation_share": 0.2, "test_share": 0.0},
         "tokenizer": changed.get("tokenizer", {}),
-        "model": {"d_model": 16, "num_heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 1, **changed.get("model", {})},
+        "model": {
+            "d_model": 16,
+            "num_heads": 2,
+            "d_ff": 32,
+            "encoder_layers": 2,
+            "decoder_layers": 1,
+            **changed.get("model", {}),
+        },
         "training": training | changed.get("training", {}),
         "validation": {"max_sentences": 4, "scores": [], "num_samples": 0},
         "runtime": {"device": "cpu", "precision": "float32", "threads": 1},
-    }  # fmt: skip
+    }
 
 
 def config(name: str, file: str, **changed: Any) -> Config:
@@ -124,13 +136,13 @@ def test_the_record_of_the_origin_names_the_file_of_the_weights() -> None:
 def test_what_is_frozen_keeps_its_weights_and_has_no_state_of_the_optimizer() -> None:
     train(fine_tuned("frozen", {"frozen": ["encoder", "decoder.layers.0.feed_forward"]}))
     old, new = weights("old"), weights("frozen")
-    frozen = {
-        name for name in old if name.startswith(("encoder.", "decoder.layers.0.feed_forward."))
-    }
+    frozen = {name for name in old if name.startswith(("encoder.", "decoder.layers.0.feed_forward."))}
     assert {name for name in old if torch.equal(old[name], new[name])} == frozen
     state = load_file("runs/frozen/checkpoints/last/optimizer.safetensors")
     assert {name.rpartition(".")[0] for name in state} == old.keys() - frozen
-    assert train(fine_tuned("frozen", {"frozen": ["encoder", "decoder.layers.0.feed_forward"], "max_steps": 8})).step == 8  # fmt: skip
+    assert (
+        train(fine_tuned("frozen", {"frozen": ["encoder", "decoder.layers.0.feed_forward"], "max_steps": 8})).step == 8
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,10 +173,13 @@ def test_a_prefix_ends_where_a_name_ends() -> None:
     ("frozen", "message"),
     [
         (["encodr"], "training.frozen: no parameter's name begins with encodr.*\n.*did you mean encoder"),
-        (["encoder.layers.7"], r"no parameter's name begins with encoder.layers.7.*\n.*did you mean encoder.layers.[01]"),
+        (
+            ["encoder.layers.7"],
+            r"no parameter's name begins with encoder.layers.7.*\n.*did you mean encoder.layers.[01]",
+        ),
         (["encoder", "decoder", "embeddings", "output"], "all parameters are frozen"),
     ],
-)  # fmt: skip
+)
 def test_a_frozen_name_without_effect_is_an_error(frozen: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         train(fine_tuned("refused", {"frozen": frozen}))
@@ -220,7 +235,7 @@ def test_the_pieces_of_an_added_subword_are_old_entries() -> None:
     one = TokenizerConfig(kind="bpe", vocab_size=270)
     known = train_tokenizer(["the cat sleeps"] * 3, one)
     extended = with_added_entries(known, ["the zebra sleeps"] * 3, 4)
-    spelled = ["".join(known.entries[index] for index in ids) for ids in compositions(known, extended)]  # fmt: skip
+    spelled = ["".join(known.entries[index] for index in ids) for ids in compositions(known, extended)]
     assert spelled == extended.entries[known.vocab_size :]
 
 
@@ -229,14 +244,15 @@ def test_the_pieces_of_an_added_subword_are_old_entries() -> None:
     ("changed", "lines"),
     [
         ({"model": {"d_model": 32}}, ["model.d_model: 16 in the run, 32 in the config"]),
-        ({"model": {"num_kv_heads": 1, "norm": "rmsnorm"}}, ["model.num_kv_heads: 2 in the run, 1", "model.norm: layernorm in"]),
+        (
+            {"model": {"num_kv_heads": 1, "norm": "rmsnorm"}},
+            ["model.num_kv_heads: 2 in the run, 1", "model.norm: layernorm in"],
+        ),
         ({"tokenizer": {"kind": "bpe"}}, ["tokenizer.kind: wordlevel in the run, bpe in the config"]),
         ({"tokenizer": {"vocab_size": 500}}, ["tokenizer.vocab_size: absent in the run, 500"]),
     ],
-)  # fmt: skip
-def test_another_architecture_is_refused_with_each_difference(
-    changed: dict[str, Any], lines: list[str]
-) -> None:
+)
+def test_another_architecture_is_refused_with_each_difference(changed: dict[str, Any], lines: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         train(fine_tuned("refused", {}, **changed))
     assert [line for line in lines if line not in caught.value.message] == []
@@ -246,8 +262,15 @@ def test_another_architecture_is_refused_with_each_difference(
 @pytest.mark.long
 @pytest.mark.parametrize(
     "same",
-    [{"num_kv_heads": 2}, {"head_dim": 8}, {"final_norm": True}, {"dropout": 0.3, "layer_dropout": 0.2}, {"max_length": 99}, {"alignment_head": 1, "alignment_layer": 0}],
-)  # fmt: skip
+    [
+        {"num_kv_heads": 2},
+        {"head_dim": 8},
+        {"final_norm": True},
+        {"dropout": 0.3, "layer_dropout": 0.2},
+        {"max_length": 99},
+        {"alignment_head": 1, "alignment_layer": 0},
+    ],
+)
 def test_settings_that_mean_the_same_weights_may_differ(same: dict[str, Any]) -> None:
     assert load_initial_model(fine_tuned("new", {}, model=same), Path("runs/new")) is not None
 
@@ -301,10 +324,13 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_refusal(
 
 @pytest.mark.long
 def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None:
-    overrides = ["data.num_pairs=50", "training.max_steps=2", "model.d_model=16", "runtime.threads=1"]  # fmt: skip
+    overrides = ["data.num_pairs=50", "training.max_steps=2", "model.d_model=16", "runtime.threads=1"]
     plain = load_config("drop-first.yaml", [*overrides, "name=without-end"])
     train(plain)
-    other = load_config("drop-first.yaml", [*overrides, "name=with-end", "data.task=copy", "data.end_symbol=true", "training.init_from=without-end"])  # fmt: skip
+    other = load_config(
+        "drop-first.yaml",
+        [*overrides, "name=with-end", "data.task=copy", "data.end_symbol=true", "training.init_from=without-end"],
+    )
     with pytest.raises(ConfigError, match="was trained on sequences with other special tokens"):
         train(other)
 
@@ -379,9 +405,7 @@ def test_a_tag_that_the_old_run_does_not_know_gets_a_row_near_the_mean() -> None
         ({"run": "x" * 300}, "init_from.run is 'xxx"),
     ],
 )
-def test_a_damaged_record_of_the_origin_is_refused(
-    tmp_path: Path, folder: Path, origin: Any, problem: str
-) -> None:
+def test_a_damaged_record_of_the_origin_is_refused(tmp_path: Path, folder: Path, origin: Any, problem: str) -> None:
     shutil.copytree(folder / "runs/old/checkpoints/step-00000006", tmp_path / "copy")
     state = json.loads((tmp_path / "copy/state.json").read_bytes()) | {"init_from": origin}
     forge(tmp_path / "copy", "state.json", json.dumps(state).encode())
@@ -428,7 +452,7 @@ def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None
 @pytest.mark.long
 def test_an_old_run_without_a_record_gets_none_when_its_data_changes() -> None:
     """What it has seen until then is not known; a run with a record has seen the words of both."""
-    old, new = ([(f"{word} {source}", target) for source, target in PAIRS] for word in ("red", "blue"))  # fmt: skip
+    old, new = ([(f"{word} {source}", target) for source, target in PAIRS] for word in ("red", "blue"))
     for name in ("recorded", "unrecorded"):
         write_pairs(Path(f"{name}.tsv"), old)
         record = train(config(name, f"{name}.tsv")).folder / "seen_words.json"

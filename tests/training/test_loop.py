@@ -20,12 +20,18 @@ def test_each_cadence_is_kept_and_everything_happens_once_more_at_the_end() -> N
     progress = run(experiment(settings()), world)
     assert progress.step == 9
     assert world.without_steps() == [
-        "report 3", "validate 4", "save 4", "save 5", "report 6", "validate 8", "report 9",
-        "save 9", "validate 9",  "save 9",
-    ]  # fmt: skip
-    assert [call for call in world.calls if call.startswith("step")] == [
-        f"step {step}" for step in range(1, 10)
+        "report 3",
+        "validate 4",
+        "save 4",
+        "save 5",
+        "report 6",
+        "validate 8",
+        "report 9",
+        "save 9",
+        "validate 9",
+        "save 9",
     ]
+    assert [call for call in world.calls if call.startswith("step")] == [f"step {step}" for step in range(1, 10)]
 
 
 def test_what_is_saved_knows_of_the_validation_before_it() -> None:
@@ -41,10 +47,19 @@ def test_a_save_that_is_due_comes_before_the_validation() -> None:
     world = World(values=lambda step: abs(step - 6))
     run(experiment(settings(validate_every=3, save_every=3)), world)
     assert world.without_steps() == [
-        "report 3", "save 3", "validate 3", "save 3",
-        "report 6", "save 6", "validate 6", "save 6",
-        "report 9", "save 9", "validate 9", "save 9",
-    ]  # fmt: skip
+        "report 3",
+        "save 3",
+        "validate 3",
+        "save 3",
+        "report 6",
+        "save 6",
+        "validate 6",
+        "save 6",
+        "report 9",
+        "save 9",
+        "validate 9",
+        "save 9",
+    ]
     world = World(values=lambda step: step)
     run(experiment(settings(validate_every=3, save_every=3)), world)
     assert world.without_steps()[4:7] == ["report 6", "save 6", "validate 6"], "no new best"
@@ -55,9 +70,17 @@ def test_of_equal_scores_the_lower_loss_is_among_the_best() -> None:
     world = World(values=lambda step: 0.0, losses=lambda step: abs(step - 6))
     progress = run(experiment(settings(validate_every=3, save_every=100)), world)
     assert world.without_steps() == [
-        "report 3", "validate 3", "save 3", "report 6", "validate 6", "save 6",
-        "report 9", "save 9", "validate 9", "save 9",
-    ]  # fmt: skip
+        "report 3",
+        "validate 3",
+        "save 3",
+        "report 6",
+        "validate 6",
+        "save 6",
+        "report 9",
+        "save 9",
+        "validate 9",
+        "save 9",
+    ]
     assert (progress.best_goodness, progress.best_losses) == ((0.0,), (0.0,))
 
 
@@ -164,9 +187,7 @@ def test_a_limit_of_time_does_not_end_a_validation() -> None:
         ("batch-1 4", ["report 3", "validate 4", "save 4", "save 4", "save 5"]),
     ],
 )
-def test_a_request_to_save_is_obeyed_at_once_and_training_goes_on(
-    call: str, expected: list[str]
-) -> None:
+def test_a_request_to_save_is_obeyed_at_once_and_training_goes_on(call: str, expected: list[str]) -> None:
     """Also between the batches of a validation, which goes on too."""
     plain, world = World(), World(wants_save_after=call)
     whole, other = experiment(settings()), experiment(settings())

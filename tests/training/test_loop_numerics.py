@@ -63,9 +63,7 @@ def test_too_many_bad_steps_in_a_row_end_it_without_a_save() -> None:
 def test_an_update_without_a_target_token_changes_no_weight() -> None:
     """D6: sequences without an end symbol can be empty."""
     pairs = [*PAIRS[:1], *(TokenPair([4, 5, 6], []) for _ in range(2))]
-    one = experiment(
-        settings(batch_sentences=1, accumulate=1, max_steps=6, log_every=1), pairs=pairs
-    )
+    one = experiment(settings(batch_sentences=1, accumulate=1, max_steps=6, log_every=1), pairs=pairs)
     states = [tensors_of(one)]
     world = World(watch=lambda name, step: name == "step" and states.append(tensors_of(one)))
     run(one, world)

@@ -24,9 +24,12 @@ def test_the_meter_sums_what_was_finite_and_counts_the_rest() -> None:
     for one in (report(2.0), report(math.nan, is_finite=False), report(3.0)):
         meter.add(one)
     assert meter.to_json() == {
-        "objective": 7.0, "negative_log_likelihood": 5.0, "num_skipped": 1.0,
-        "num_skipped_in_a_row": 0.0, "num_target_tokens": 14.0,
-    }  # fmt: skip
+        "objective": 7.0,
+        "negative_log_likelihood": 5.0,
+        "num_skipped": 1.0,
+        "num_skipped_in_a_row": 0.0,
+        "num_target_tokens": 14.0,
+    }
     assert (meter.num_source_tokens_seen, meter.num_target_tokens_seen) == (15, 21)
 
 

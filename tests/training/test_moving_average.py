@@ -152,9 +152,7 @@ def test_a_checkpoint_with_another_kind_of_state_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.long
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_raw_weights_that_are_not_finite_are_neither_saved_nor_read(
-    tmp_path: Path, value: float
-) -> None:
+def test_raw_weights_that_are_not_finite_are_neither_saved_nor_read(tmp_path: Path, value: float) -> None:
     model, optimizer, average = trained()
     translating, resuming = tensors_to_save(model, optimizer, average)
     resuming["output.bias.raw"] = torch.full_like(resuming["output.bias.raw"], value)

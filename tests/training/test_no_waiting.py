@@ -59,12 +59,8 @@ def update(
 ) -> None:
     """One update of two micro-batches, one of them without padding, as the loop does it."""
     # At the start of a run, a fused kernel is tried out and its result is read.
-    monkeypatch.setattr(
-        optimizers, "_divides_gradients", lambda one, _: isinstance(one, torch.optim.Adam)
-    )
-    monkeypatch.setattr(
-        optimizers, "_heeds_found_inf", lambda kind, device: kind is not torch.optim.Adafactor
-    )
+    monkeypatch.setattr(optimizers, "_divides_gradients", lambda one, _: isinstance(one, torch.optim.Adam))
+    monkeypatch.setattr(optimizers, "_heeds_found_inf", lambda kind, device: kind is not torch.optim.Adafactor)
     monkeypatch.setattr(optimizer_module, "_get_fused_kernels_supported_devices", lambda: ["meta"])
     training = TrainingConfig.model_validate({"max_steps": 1, "batch_sentences": 7} | settings)
     config = ModelConfig.model_validate(SIZES | (model_settings or {}))
@@ -114,6 +110,4 @@ def read_a_value(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> N
 
 def test_the_test_notices_a_value_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="meta tensors"):
-        update(
-            monkeypatch, spoil=lambda model: model.output.register_forward_pre_hook(read_a_value)
-        )
+        update(monkeypatch, spoil=lambda model: model.output.register_forward_pre_hook(read_a_value))

@@ -59,9 +59,7 @@ def step(
 @pytest.mark.long
 @settings(max_examples=12)
 @given(some=st.lists(pairs, min_size=1, max_size=8), data=st.data())
-def test_however_pairs_are_put_into_batches_the_update_is_the_same(
-    some: list[TokenPair], data: st.DataObject
-) -> None:
+def test_however_pairs_are_put_into_batches_the_update_is_the_same(some: list[TokenPair], data: st.DataObject) -> None:
     """D7: loss and gradient are the same for one batch, for single pairs and for any parts; padding adds nothing."""
     cuts = sorted(data.draw(st.sets(st.integers(1, 7))))
     edges = [0, *(cut for cut in cuts if cut < len(some)), len(some)]
@@ -136,9 +134,7 @@ LOW = [torch.bfloat16, torch.float16]
 
 @pytest.mark.parametrize("precision", LOW, ids=str)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_in_low_precision_no_mask_makes_a_number_overflow(
-    name: str, precision: torch.dtype
-) -> None:
+def test_in_low_precision_no_mask_makes_a_number_overflow(name: str, precision: torch.dtype) -> None:
     """D9: also where a sentence has no token at all, and where scores are large."""
     model = model_of(**VARIANTS[name])
     with torch.no_grad():

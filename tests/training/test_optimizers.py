@@ -67,9 +67,7 @@ def test_a_restored_optimizer_makes_the_same_next_update(name: str) -> None:
         its_optimizer.learning_rate = 0.05
         gradients_of(one, 9)
         its_optimizer.step_if(GOOD)
-    assert all(
-        torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True)
-    )
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
 
 
 def test_without_its_moments_the_next_update_differs() -> None:
@@ -115,9 +113,7 @@ def metal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw"])
-def test_a_kernel_that_ignores_found_inf_is_noticed(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_kernel_that_ignores_found_inf_is_noticed(name: str, request: pytest.FixtureRequest) -> None:
     """D1; tried, not looked up, so that it holds for every device and version of PyTorch."""
     assert Optimizer(nn.Linear(3, 2), training(optimizer=name)).decides_on_device
     request.getfixturevalue("metal")
@@ -208,9 +204,7 @@ def test_muon_changes_hidden_matrices_and_adamw_all_other_parameters(
     assert len(tables) == 2
     muon = torch.optim.Muon(hidden, lr=0.02, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
     groups = [{"params": tables}, {"params": vectors, "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW(
-        groups, lr=0.02, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.1, fused=True
-    )
+    adamw = torch.optim.AdamW(groups, lr=0.02, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.1, fused=True)
     optimizer.learning_rate = 0.02
     for number in range(5):
         for one in (model, twin):

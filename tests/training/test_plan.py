@@ -63,7 +63,7 @@ def plan(config: Config, size: tuple[int, int, int, int]) -> Plan:
     per_epoch = max(1, round(batches / training.accumulate))
     limits = [training.max_steps, (training.max_epochs or 0) * per_epoch]
     limit = config.validation.max_sentences or num_validation
-    vocabularies = [Vocabulary(side, vocab_size, num_pairs * length) for side in ("source", "target")]  # fmt: skip
+    vocabularies = [Vocabulary(side, vocab_size, num_pairs * length) for side in ("source", "target")]
     if config.tokenizer.shared:
         vocabularies = [Vocabulary("shared", vocab_size, 2 * num_pairs * length)]
     return Plan(
@@ -97,8 +97,8 @@ HAND_WRITTEN: dict[str, Any] = {
     "tokenizer": {"kind": "bpe", "vocab_size": 4000},
     "model": {"preset": "small", "dropout": 0.2},
     "training": {"max_epochs": 20, "batch_tokens": 2048, "learning_rate": 1e-3, "warmup_steps": 500},
-}  # fmt: skip
-SPREADSHEET = Plan(3225, 32_000, 19, 380, 179, (Vocabulary("source", 4000, 30_000), Vocabulary("target", 4000, 32_000)))  # fmt: skip
+}
+SPREADSHEET = Plan(3225, 32_000, 19, 380, 179, (Vocabulary("source", 4000, 30_000), Vocabulary("target", 4000, 32_000)))
 
 
 def config_with(**training: Any) -> Config:
@@ -143,9 +143,7 @@ def test_an_update_that_is_smaller_than_a_batch_is_warned_of_until_the_named_val
     of_batch = 32_000 / 19
     assert warnings(SPREADSHEET, config_with(**intervals, update_tokens=round(of_batch))) == []
     [warning] = warnings(SPREADSHEET, config_with(**intervals, update_tokens=400))
-    assert (
-        "training.update_tokens is 400, but a single batch has about 1,684 target tokens" in warning
-    )
+    assert "training.update_tokens is 400, but a single batch has about 1,684 target tokens" in warning
     assert "set training.batch_tokens to about 500" in warning
     fitting = config_with(**intervals, update_tokens=400, batch_tokens=500)
     smaller = replace(SPREADSHEET, updates_per_epoch=round(19 * 2048 / 500))
@@ -207,7 +205,10 @@ def test_the_config_that_the_readme_shows_fits_spreadsheets_of_any_size(num_pair
         ({"patience": 9}, None),
         ({"schedule": "plateau", "plateau_patience": 10}, "the learning rate cannot fall"),
         ({"schedule": "plateau", "plateau_patience": 9}, None),
-        ({"average_last": 11}, "10 saves: the average has only 10 checkpoints; lower training.average_last, or set training.save_every to 34 or less"),
+        (
+            {"average_last": 11},
+            "10 saves: the average has only 10 checkpoints; lower training.average_last, or set training.save_every to 34 or less",
+        ),
         ({"average_last": 11, "save_every": 34}, None),
         ({"average_last": 2, "save_every": 400}, "1 save: there is no average; set training.save_every to"),
         ({"average_last": 11, "average_of": "best"}, "set training.validate_every to 34 or less"),
@@ -220,7 +221,7 @@ def test_the_config_that_the_readme_shows_fits_spreadsheets_of_any_size(num_pair
         ({"vocabularies": (Vocabulary("shared", 1000, 7400),)}, "only 1,000 entries for the shared"),
         ({"vocabularies": (Vocabulary("shared", 4000, 74_000),)}, None),
     ],
-)  # fmt: skip
+)
 def test_each_limit_is_where_it_is_said_to_be(changes: dict[str, Any], told: str | None) -> None:
     of_plan = {key: changes.pop(key) for key in list(changes) if key in Plan.__slots__}
     fitting = {"warmup_steps": 40, "validate_every": 40, "save_every": 40}
@@ -233,7 +234,7 @@ def test_each_limit_is_where_it_is_said_to_be(changes: dict[str, Any], told: str
 
 @pytest.mark.parametrize(
     ("number", "told"), [(0.2, 1), (1.4, 1), (7, 7), (84, 80), (847, 800), (999, 1000), (1234, 1200), (98_765, 99_000)]
-)  # fmt: skip
+)
 def test_advice_names_round_numbers_of_at_least_one(number: float, told: int) -> None:
     assert _one_or_two_digits(number) == told
 
@@ -313,13 +314,11 @@ def test_on_a_gpu_the_time_left_does_not_count_what_is_compiled_in_the_first_upd
 
 @pytest.mark.parametrize("num_pairs", [1, 4, 8, 20, 60])
 @pytest.mark.parametrize("limit", [None, 6, 200])
-def test_the_advice_for_a_handful_of_pairs_is_never_refused(
-    num_pairs: int, limit: int | None
-) -> None:
+def test_the_advice_for_a_handful_of_pairs_is_never_refused(num_pairs: int, limit: int | None) -> None:
     settings = {**HAND_WRITTEN, "validation": {"max_sentences": limit}}
     settings["training"] = {**HAND_WRITTEN["training"], "batch_tokens": 64}
     config = check_settings(settings, "mine.yaml")
-    few = Plan(num_pairs, 8 * num_pairs, 1, 380, min(6, num_pairs), (Vocabulary("shared", 280, 20 * num_pairs),))  # fmt: skip
+    few = Plan(num_pairs, 8 * num_pairs, 1, 380, min(6, num_pairs), (Vocabulary("shared", 280, 20 * num_pairs),))
     told = warnings(few, config)
     sizes = {
         key: int(found[1].replace(",", ""))
@@ -330,7 +329,7 @@ def test_the_advice_for_a_handful_of_pairs_is_never_refused(
     assert sizes.get("vocab_size", 280) >= 260
     assert sizes.get("batch_tokens", 64) >= 64
     assert any("add more pairs" in line for line in told)
-    assert any("validation.max_sentences to 200" in line for line in told) == (limit == 6 <= num_pairs)  # fmt: skip
+    assert any("validation.max_sentences to 200" in line for line in told) == (limit == 6 <= num_pairs)
     assert not any(re.search(r"\b1 (sentences|updates)", line) for line in told)
 
 

@@ -130,9 +130,7 @@ few = st.sampled_from([-math.inf, 0.0, 1.0, 2.5])
 
 
 @given(st.lists(st.tuples(scores | few, scores | few), max_size=12), st.integers(1, 4))
-def test_the_best_of_all_validations_are_remembered(
-    values: list[tuple[float, float]], keep_best: int
-) -> None:
+def test_the_best_of_all_validations_are_remembered(values: list[tuple[float, float]], keep_best: int) -> None:
     """The oracle sorts all of them at once; Python keeps the order of those that are equal."""
     progress = after(values, keep_best=keep_best)
     best = sorted(values, key=lambda one: (-one[0], one[1]))[:keep_best]
@@ -143,9 +141,7 @@ def test_the_best_of_all_validations_are_remembered(
 
 
 @given(st.lists(st.tuples(few, few), min_size=1, max_size=12), st.integers(1, 4))
-def test_a_validation_is_among_the_best_if_it_is_remembered(
-    values: list[tuple[float, float]], keep_best: int
-) -> None:
+def test_a_validation_is_among_the_best_if_it_is_remembered(values: list[tuple[float, float]], keep_best: int) -> None:
     """Of values that are equal in both, the earlier ones are kept."""
     before, last = after(values[:-1], keep_best=keep_best), values[-1]
     expected = sum((-one[0], one[1]) <= (-last[0], last[1]) for one in values[:-1]) < keep_best
@@ -225,9 +221,7 @@ def test_a_plateau_is_that_of_pytorch(values: list[float], patience: int) -> Non
     progress = Progress(step=100)
     for value in values:
         scheduler.step(value)
-        progress = progress.after_validation(
-            Validated(value, 1.0), keep_best=2, plateau_patience=patience
-        )
+        progress = progress.after_validation(Validated(value, 1.0), keep_best=2, plateau_patience=patience)
         progress = Progress.from_json(json.loads(json.dumps(progress.to_json())))
         assert rates.param_groups[0]["lr"] == 0.5**progress.plateau_drops
 

@@ -44,9 +44,7 @@ class Counted(nn.Module):
 
 def model(dropout: float = 0.3) -> Counted:
     torch.manual_seed(0)
-    config = ModelConfig(
-        d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout
-    )
+    config = ModelConfig(d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout)
     return Counted(Transformer(config, 9, 9).double().train())
 
 
@@ -83,7 +81,7 @@ def test_loss_and_gradients_are_those_of_the_formula_in_float64(is_plain: bool) 
     rows = batch()
     logits = theirs.model(
         rows.source_ids.repeat(2, 1), rows.source_mask.repeat(2, 1), rows.decoder_input_ids.repeat(2, 1)
-    )  # fmt: skip
+    )
     expected = formula(logits, rows.target_ids)
     expected.backward()
     assert sums.objective.item() == pytest.approx(expected.item(), rel=1e-12)
@@ -104,9 +102,7 @@ def test_the_form_for_a_cpu_is_the_loss_of_the_logits(
     labels = SmoothedLabels.of(9, PAD, 0.1, smoothed_over)
     layer = nn.Linear(5, 9, bias=has_bias).double()
     x = torch.randn(2 * num_sentences, 4, 5, dtype=torch.float64, requires_grad=True)
-    found, expected = (
-        loss(layer, x, ids, labels, ALPHA) for loss in (r_drop_loss_on_cpu, r_drop_loss)
-    )
+    found, expected = (loss(layer, x, ids, labels, ALPHA) for loss in (r_drop_loss_on_cpu, r_drop_loss))
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
     assert not found.negative_log_likelihood.requires_grad
     inputs = x, *layer.parameters()
@@ -128,9 +124,7 @@ def test_in_bfloat16_the_form_for_a_cpu_is_as_near_to_the_formula() -> None:
         found = r_drop_loss_on_cpu(layer, x, *given)
     assert found.objective.dtype == torch.float32
     torch.testing.assert_close(found.objective.double(), exact.objective, rtol=1e-3, atol=0)
-    for one, wanted in zip(
-        torch.autograd.grad(found.objective, (x, layer.weight)), expected, strict=True
-    ):
+    for one, wanted in zip(torch.autograd.grad(found.objective, (x, layer.weight)), expected, strict=True):
         torch.testing.assert_close(one.double(), wanted.double(), rtol=0.03, atol=0.03)
 
 
@@ -172,9 +166,7 @@ def test_a_config_without_dropout_is_refused() -> None:
         load_config("copy.yaml", [*overrides, "model.layer_dropout=0.2"])
     for one in ("attention_dropout", "ff_dropout", "embedding_dropout"):
         assert load_config("copy.yaml", [*overrides, f"model.{one}=0.1"]).training.r_drop == 1.0
-    assert (
-        load_config("copy.yaml", [*overrides, "training.word_dropout=0.1"]).training.r_drop == 1.0
-    )
+    assert load_config("copy.yaml", [*overrides, "training.word_dropout=0.1"]).training.r_drop == 1.0
 
 
 def test_word_dropout_alone_makes_the_two_runs_differ() -> None:
@@ -182,9 +174,9 @@ def test_word_dropout_alone_makes_the_two_runs_differ() -> None:
     objectives = []
     for alpha in (1e-12, 1.0):
         with_word_dropout = model(0.0)
-        with_word_dropout.model.source_word_dropout = (
-            with_word_dropout.model.target_word_dropout
-        ) = WordDropout(0.5, num_special_tokens=4)
+        with_word_dropout.model.source_word_dropout = with_word_dropout.model.target_word_dropout = WordDropout(
+            0.5, num_special_tokens=4
+        )
         torch.manual_seed(6)
         objectives.append(objective(r_drop=alpha)(with_word_dropout, batch()).objective.item())
     assert objectives[1] > objectives[0] + 1e-6

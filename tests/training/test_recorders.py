@@ -73,21 +73,22 @@ def test_a_report_goes_to_both_files(tmp_path: Path) -> None:
             recorder.on_report(report(step, loss=4.0 - step))
     lines = list(read_json_lines(tmp_path / "metrics.jsonl"))
     assert [(line["kind"], line["step"], line["loss"]) for line in lines] == [
-        ("train", 1, 3.0), ("train", 2, 2.0), ("train", 3, 1.0)
-    ]  # fmt: skip
+        ("train", 1, 3.0),
+        ("train", 2, 2.0),
+        ("train", 3, 1.0),
+    ]
     shown = curves(tmp_path)
-    assert [(event.step, event.value) for event in shown.Scalars("loss")] == [
-        (1, 3.0), (2, 2.0), (3, 1.0)
-    ]  # fmt: skip
+    assert [(event.step, event.value) for event in shown.Scalars("loss")] == [(1, 3.0), (2, 2.0), (3, 1.0)]
     assert {
-        "training/objective", "training/learning_rate", "training/gradient_norm",
-        "training/target_tokens_per_second", "training/skipped_updates",
-    } <= set(shown.Tags()["scalars"])  # fmt: skip
+        "training/objective",
+        "training/learning_rate",
+        "training/gradient_norm",
+        "training/target_tokens_per_second",
+        "training/skipped_updates",
+    } <= set(shown.Tags()["scalars"])
 
 
-def test_a_validation_shows_curves_scores_and_sentences(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_validation_shows_curves_scores_and_sentences(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with recording(tmp_path) as recorder, caplog.at_level(logging.INFO, logger="transformer_cli"):
         recorder.on_validation(4, VALIDATION, NO_TRANSLATOR)
     (line,) = read_json_lines(tmp_path / "metrics.jsonl")
@@ -103,10 +104,7 @@ def test_a_validation_shows_curves_scores_and_sentences(
         assert (event.step, event.value) == (4, value)
     (text,) = shown.Tensors("samples/0/text_summary")
     assert b"PREDICTED  la gatta" in text.tensor_proto.string_val[0]
-    assert (
-        caplog.messages[0]
-        == "step 4  validation: loss 1.5000  perplexity 4.48  BLEU 33.00  CER 20.00"
-    )
+    assert caplog.messages[0] == "step 4  validation: loss 1.5000  perplexity 4.48  BLEU 33.00  CER 20.00"
     assert "SOURCE     the cat" in caplog.messages[1]
 
 
@@ -156,9 +154,7 @@ def test_a_file_that_cannot_be_written_costs_one_warning(
     assert "the run goes on" in warnings[0].getMessage()
 
 
-def test_a_disk_that_fills_up_later_costs_one_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_disk_that_fills_up_later_costs_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with recording(tmp_path) as recorder:
         recorder.on_report(report(1))
         with Path("/dev/full").open("wb", buffering=0) as full:
@@ -216,9 +212,7 @@ def test_the_curves_of_an_earlier_version_stay_without_the_steps_that_are_traine
     assert [(e.step, e.value) for e in curves(tmp_path).Scalars("loss")] == [(3, 1.0)]
 
 
-def test_event_files_that_were_deleted_do_not_stop_the_curves(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_event_files_that_were_deleted_do_not_stop_the_curves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A name that is already used could not be created; an older name would be read too early."""
     folder = tmp_path / "tensorboard" / "train"
     for step in (1, 2, 3):
@@ -260,15 +254,15 @@ def test_nothing_is_recorded_in_a_folder_that_is_not_the_run_any_more(
     ]
 
 
-def test_control_characters_of_samples_do_not_reach_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_control_characters_of_samples_do_not_reach_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     hostile = Sample("a\x1b[2Jb\nfake line", "c\u202ed", "e\x9b1mf\tg")
     with recording(tmp_path) as recorder, caplog.at_level(logging.INFO, logger="transformer_cli"):
         recorder.on_validation(4, replace(VALIDATION, samples=[hostile]), NO_TRANSLATOR)
     assert caplog.messages[1].splitlines() == [
-        r"    SOURCE     a\x1b[2Jb\x0afake line", r"    TARGET     c\u202ed", r"    PREDICTED  e\x9b1mf\x09g"
-    ]  # fmt: skip
+        r"    SOURCE     a\x1b[2Jb\x0afake line",
+        r"    TARGET     c\u202ed",
+        r"    PREDICTED  e\x9b1mf\x09g",
+    ]
     text = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8")
     assert text.count("\n") == 1
     assert text.removesuffix("\n").isprintable()

@@ -38,9 +38,7 @@ Tensors = dict[str, torch.Tensor]
 Found = tuple[Tensors, list[tuple[Any, ...]], Progress]
 
 
-def trained_with_stops(
-    cuts: list[int], *, forgets: str = "", training: TrainingConfig = TRAINING
-) -> Found:
+def trained_with_stops(cuts: list[int], *, forgets: str = "", training: TrainingConfig = TRAINING) -> Found:
     """Train and stop after each of these steps; each continuation gets only the saved JSON and tensors.
 
     Args:
@@ -75,10 +73,7 @@ def trained_with_stops(
         if forgets == "the raw weights":
             raw = {f"{name}{RAW}": value for name, value in saved.tensors[0].items()}
             saved = Saved(saved.tensors[0], saved.tensors[1] | raw)
-        reports += [
-            (r.step, r.epoch, r.loss, r.objective, r.gradient_norm, r.learning_rate)
-            for r in world.reports
-        ]
+        reports += [(r.step, r.epoch, r.loss, r.objective, r.gradient_norm, r.learning_rate) for r in world.reports]
     return saved.tensors[0] | saved.tensors[1], reports, progress
 
 
@@ -95,9 +90,7 @@ class Saved:
         return self._checked(self.tensors[1], expected)
 
     def _checked(self, tensors: Tensors, expected: Tensors) -> Tensors:
-        shapes = [
-            {name: (t.shape, t.dtype) for name, t in one.items()} for one in (tensors, expected)
-        ]
+        shapes = [{name: (t.shape, t.dtype) for name, t in one.items()} for one in (tensors, expected)]
         assert shapes[0] == shapes[1]
         return dict(tensors)
 
@@ -129,14 +122,22 @@ def test_every_optimizer_schedule_and_average_continues_bit_for_bit(variant: str
         tensors, reports, progress = trained_with_stops(cuts, training=training)
         assert_equal(tensors, whole[0])
         assert (reports, progress) == whole[1:]
-    assert any(not torch.equal(value, whole_training()[0][name]) for name, value in whole[0].items() if name in whole_training()[0])  # fmt: skip
+    assert any(
+        not torch.equal(value, whole_training()[0][name])
+        for name, value in whole[0].items()
+        if name in whole_training()[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("variant", "forgets"),
-    [("plateau", "the plateau"), ("moving average", "the raw weights"),
-     ("muon, warm-up, stable, decay", "the moments"), ("adafactor, linear", "the moments")],
-)  # fmt: skip
+    [
+        ("plateau", "the plateau"),
+        ("moving average", "the raw weights"),
+        ("muon, warm-up, stable, decay", "the moments"),
+        ("adafactor, linear", "the moments"),
+    ],
+)
 def test_the_comparison_notices_what_a_variant_forgets(variant: str, forgets: str) -> None:
     training = training_settings(**TRAINING.model_dump(exclude_unset=True) | VARIANTS[variant])
     whole, _, _ = trained_with_stops([], training=training)
@@ -151,9 +152,7 @@ def test_the_comparison_notices_what_is_forgotten(forgets: str) -> None:
 
 
 @pytest.mark.parametrize("num_ahead", [1, 2, 64])
-def test_how_far_batches_are_prepared_ahead_changes_nothing(
-    num_ahead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_far_batches_are_prepared_ahead_changes_nothing(num_ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """C4: also after a stop, which discards batches that were prepared but not used."""
     monkeypatch.setattr(updates, "UPDATES_AHEAD", num_ahead)
     assert_equal(trained_with_stops([])[0], whole_training()[0])

@@ -86,9 +86,15 @@ def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path:
 
 
 @pytest.mark.long
-def test_a_finished_run_says_which_of_its_steps_translates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_a_finished_run_says_which_of_its_steps_translates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    diverges = ["training.learning_rate=10", "training.max_steps=3", "training.validate_every=1", "training.best_metric=loss", "training.save_every=1"]  # fmt: skip
+    diverges = [
+        "training.learning_rate=10",
+        "training.max_steps=3",
+        "training.validate_every=1",
+        "training.best_metric=loss",
+        "training.save_every=1",
+    ]
     folder = train(load_config("copy.yaml", [*SETTINGS, *diverges])).folder
     best = Checkpoints(folder).best()
     assert best is not None
@@ -97,12 +103,8 @@ def test_a_finished_run_says_which_of_its_steps_translates(tmp_path: Path, monke
     assert line in (folder / "train.log").read_text()
 
 
-def test_a_class_instead_of_an_instance_is_refused_before_anything_is_made(
-    config: Config, tmp_path: Path
-) -> None:
-    with pytest.raises(
-        TypeError, match=r"callbacks: .*Stop.* is no instance of a subclass of Callback"
-    ):
+def test_a_class_instead_of_an_instance_is_refused_before_anything_is_made(config: Config, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"callbacks: .*Stop.* is no instance of a subclass of Callback"):
         train(config, callbacks=[Stop])  # type: ignore[list-item]
     assert not (tmp_path / "runs").exists()
 
@@ -255,12 +257,8 @@ def test_a_run_of_an_earlier_version_goes_on_as_it_began_bit_for_bit(
     earlier = file.read_text().replace("    normalize_invisible: null\n", "")
     assert "normalize_invisible" not in earlier  # as earlier versions wrote it
     file.write_text(earlier)
-    train(
-        spaced_config(tmp_path, "parted")
-    )  # the setting has its default, as in every config of a user
-    weights = [
-        run.folder / "checkpoints/step-00000004/model.safetensors" for run in (whole, parted)
-    ]
+    train(spaced_config(tmp_path, "parted"))  # the setting has its default, as in every config of a user
+    weights = [run.folder / "checkpoints/step-00000004/model.safetensors" for run in (whole, parted)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     translator = load_translator(parted.folder)
     assert translator.pipeline.data.cleaning.normalize_invisible is None
@@ -294,7 +292,7 @@ def test_a_run_whose_config_or_data_were_lost_still_refuses_another_experiment(
     shutil.rmtree(run / "data")
     lines = (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "a.tsv").write_text("".join(lines[:40]), encoding="utf-8")
-    with pytest.raises(DataError, match=r"differs from the data on which this run was trained:\n    a\.tsv: was"):  # fmt: skip
+    with pytest.raises(DataError, match=r"differs from the data on which this run was trained:\n    a\.tsv: was"):
         train(config)
     assert not (run / "data").exists()
     (run / "environment.json").unlink()  # then the checkpoint alone knows the data
@@ -399,16 +397,16 @@ PASSED_LIMITS: list[tuple[dict[str, object], str]] = [
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_finished", [True, False])
-def test_a_limit_that_the_run_has_passed_is_refused_and_changes_no_record(
-    config: Config, *, is_finished: bool
-) -> None:
+def test_a_limit_that_the_run_has_passed_is_refused_and_changes_no_record(config: Config, *, is_finished: bool) -> None:
     config = with_settings(config, batch_sentences=10, max_steps=12)
     run = train(config, callbacks=() if is_finished else StopAt(9))
     before = records_of(run.folder, with_log=False)  # the log tells of the refusal
     for limit, said in PASSED_LIMITS:
         with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
             train(with_settings(config, **limit))
-        epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
+        epochs = next(
+            number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said
+        )
         assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
         assert records_of(run.folder, with_log=False) == before
 

@@ -57,7 +57,7 @@ def test_linear_is_the_schedule_of_pytorch_with_a_warm_up() -> None:
         optimizer.step()
         both.step()
         expected.append(optimizer.param_groups[0]["lr"])
-    found = rates(range(1, 111), schedule="linear", learning_rate=2.0, warmup_steps=20, min_learning_rate=0.5)  # fmt: skip
+    found = rates(range(1, 111), schedule="linear", learning_rate=2.0, warmup_steps=20, min_learning_rate=0.5)
     assert found == pytest.approx(expected, rel=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_cosine_falls_to_the_lowest_rate_as_that_of_pytorch_does() -> None:
         optimizer.step()
         cosine.step()
         expected.append(optimizer.param_groups[0]["lr"])
-    found = rates(range(1, 101), schedule="cosine", learning_rate=2.0, warmup_steps=0, min_learning_rate=0.5)  # fmt: skip
+    found = rates(range(1, 101), schedule="cosine", learning_rate=2.0, warmup_steps=0, min_learning_rate=0.5)
     assert found == pytest.approx(expected, rel=1e-6)
 
 
@@ -83,10 +83,8 @@ def test_warmup_stable_decay_rises_stays_and_falls() -> None:
 
 
 @given(longer=st.integers(0, 1000), decay_steps=st.integers(1, 80), warmup_steps=st.integers(0, 20))
-def test_a_longer_run_has_the_same_rates_up_to_the_decay(
-    longer: int, decay_steps: int, warmup_steps: int
-) -> None:
-    settings = {"schedule": "warmup_stable_decay", "decay_steps": decay_steps, "warmup_steps": warmup_steps}  # fmt: skip
+def test_a_longer_run_has_the_same_rates_up_to_the_decay(longer: int, decay_steps: int, warmup_steps: int) -> None:
+    settings = {"schedule": "warmup_stable_decay", "decay_steps": decay_steps, "warmup_steps": warmup_steps}
     stable = range(1, 100 - decay_steps + 1)
     assert rates(stable, **settings) == rates(stable, **settings, max_steps=100 + longer)
 
@@ -98,8 +96,6 @@ def test_plateau_is_multiplied_at_each_drop_and_never_below_the_lowest_rate() ->
     assert learning_rate(2, config, d_model=8, num_drops=1) == pytest.approx(0.4), "the warm-up"
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "peak"), [("adam", 7e-4), ("adamw", 7e-4), ("adafactor", 1e-2), ("muon", 7e-4)]
-)
+@pytest.mark.parametrize(("optimizer", "peak"), [("adam", 7e-4), ("adamw", 7e-4), ("adafactor", 1e-2), ("muon", 7e-4)])
 def test_the_peak_depends_on_the_optimizer(optimizer: str, peak: float) -> None:
     assert rates(range(9, 10), optimizer=optimizer, schedule="constant", warmup_steps=0) == [peak]

@@ -34,9 +34,7 @@ PAIRS = [
 
 def model(dropout: float = 0.0) -> Transformer:
     torch.manual_seed(0)
-    config = ModelConfig(
-        d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout
-    )
+    config = ModelConfig(d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout)
     made = Transformer(config, 9, 9).double().train()
     made.source_word_dropout = made.target_word_dropout = TokenCutoff(SHARE, NUM_SPECIALS)
     return made
@@ -52,11 +50,11 @@ def objective() -> Any:
     return build_objective(training, 9, torch.device("cpu"))
 
 
-def logits_of(of: Transformer, rows: Batch, kept: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:  # fmt: skip
+def logits_of(of: Transformer, rows: Batch, kept: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
     """The paper's f(x, y), where the embeddings of both sides are multiplied by `kept`, (B, S) and (B, T)."""
     tables = of.source_embedding, of.target_embedding
     embedded = []
-    for ids, table, of_side in zip((rows.source_ids, rows.decoder_input_ids), tables, kept, strict=True):  # fmt: skip
+    for ids, table, of_side in zip((rows.source_ids, rows.decoder_input_ids), tables, kept, strict=True):
         weight = (of.output if table is None else table).weight
         scaled = weight[ids] * (of.config.d_model**0.5 if of.config.scale_embeddings else 1.0)
         embedded.append(of.source_positions(scaled * of_side.unsqueeze(-1), 0))
@@ -77,9 +75,7 @@ def formula(p: torch.Tensor, q: torch.Tensor, target_ids: torch.Tensor) -> torch
     )
     is_real = target_ids != PAD
     # kl_div(a, b) of PyTorch is KL(b || a).
-    distance = F.kl_div(
-        q[is_real].log_softmax(-1), p[is_real].log_softmax(-1), reduction="sum", log_target=True
-    )
+    distance = F.kl_div(q[is_real].log_softmax(-1), p[is_real].log_softmax(-1), reduction="sum", log_target=True)
     return likelihood + WEIGHT * distance
 
 
@@ -92,16 +88,13 @@ def test_loss_and_gradients_are_those_of_the_paper_in_float64(is_plain: bool) ->
     sums.objective.backward()
     torch.manual_seed(1)
     sides = rows.source_ids, rows.decoder_input_ids
-    kept = [
-        (F.dropout(torch.ones(ids.shape, dtype=torch.float64), SHARE) > 0) | (ids < NUM_SPECIALS)
-        for ids in sides
-    ]
+    kept = [(F.dropout(torch.ones(ids.shape, dtype=torch.float64), SHARE) > 0) | (ids < NUM_SPECIALS) for ids in sides]
     assert not all(each.all() for each in kept)
     whole = logits_of(theirs, rows, (torch.ones(sides[0].shape), torch.ones(sides[1].shape)))
     expected = formula(whole, logits_of(theirs, rows, (kept[0], kept[1])), rows.target_ids)
     expected.backward()
     assert sums.objective.item() == pytest.approx(expected.item(), rel=1e-12)
-    of_whole = F.cross_entropy(whole.transpose(1, 2), rows.target_ids, ignore_index=PAD, reduction="sum")  # fmt: skip
+    of_whole = F.cross_entropy(whole.transpose(1, 2), rows.target_ids, ignore_index=PAD, reduction="sum")
     assert sums.negative_log_likelihood.item() == pytest.approx(of_whole.item(), rel=1e-12)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-9, atol=1e-12)
@@ -161,7 +154,9 @@ def test_without_any_cut_it_is_the_plain_loss() -> None:
     uncut = model()
     uncut.source_word_dropout = uncut.target_word_dropout = None
     labels = SmoothedLabels.of(9, PAD, SMOOTHING, "vocabulary")
-    plain = build_objective(TrainingConfig(max_steps=1, batch_sentences=4, label_smoothing=SMOOTHING), 9, torch.device("cpu"))(uncut, batch())  # fmt: skip
+    plain = build_objective(
+        TrainingConfig(max_steps=1, batch_sentences=4, label_smoothing=SMOOTHING), 9, torch.device("cpu")
+    )(uncut, batch())
     with_cut = SimCut(labels, WEIGHT)(uncut, batch())
     assert with_cut.objective.item() == pytest.approx(plain.objective.item(), rel=1e-12)
 

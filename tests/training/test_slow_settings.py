@@ -25,9 +25,7 @@ TOO_MANY = num_usable_cpus() + 1
         ({"compile": True}, torch.float32, "set runtime.compile to false"),
     ],
 )
-def test_a_slow_setting_is_named_on_a_cpu_alone(
-    settings: dict[str, Any], precision: torch.dtype, named: str
-) -> None:
+def test_a_slow_setting_is_named_on_a_cpu_alone(settings: dict[str, Any], precision: torch.dtype, named: str) -> None:
     runtime = RuntimeConfig(**settings)
     [warning] = slow_settings(runtime, Machine(CPU, precision))
     assert named in warning
@@ -40,9 +38,7 @@ def test_float32_is_named_on_a_gpu_that_is_fast_at_16_bits(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     found = slow_settings(RuntimeConfig(), Machine(GPU, torch.float32))
-    assert ["TF32" in one and "runtime.precision to auto" in one for one in found] == [
-        True
-    ] * is_slow
+    assert ["TF32" in one and "runtime.precision to auto" in one for one in found] == [True] * is_slow
 
 
 @pytest.mark.parametrize(

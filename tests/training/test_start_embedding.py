@@ -17,22 +17,32 @@ SETTINGS: dict[str, Any] = {
     "data": {"source": "phrasebook", "num_pairs": 200},
     "tokenizer": {"kind": "sentencepiece", "vocab_size": 150, "shared": True},
     "model": {
-        "d_model": 8, "num_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1,
-        "start_embedding": "zero", "tie_embeddings": "all", "dropout": 0.1,
+        "d_model": 8,
+        "num_heads": 2,
+        "d_ff": 8,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "start_embedding": "zero",
+        "tie_embeddings": "all",
+        "dropout": 0.1,
     },
     "training": {
-        "max_steps": 6, "batch_tokens": 300, "warmup_steps": 1, "learning_rate": 0.01,
-        "validate_every": 6, "save_every": 3, "best_metric": "loss",
+        "max_steps": 6,
+        "batch_tokens": 300,
+        "warmup_steps": 1,
+        "learning_rate": 0.01,
+        "validate_every": 6,
+        "save_every": 3,
+        "best_metric": "loss",
     },
     "validation": {"max_sentences": 4, "scores": [], "num_samples": 0},
     "runtime": {"device": "cpu", "threads": 1, "precision": "float32"},
-}  # fmt: skip
+}
 
 
 def config_with(**changes: dict[str, Any]) -> Config:
     merged = {
-        key: value | changes.get(key, {}) if isinstance(value, dict) else value
-        for key, value in SETTINGS.items()
+        key: value | changes.get(key, {}) if isinstance(value, dict) else value for key, value in SETTINGS.items()
     }
     return check_settings(merged, "test")
 
@@ -57,9 +67,7 @@ def weights(name: str = "a") -> dict[str, torch.Tensor]:
         ({"model": {"tie_embeddings": "none"}}, "target_embedding.weight"),
     ],
 )
-def test_the_start_stays_zero_and_all_else_learns(
-    changes: dict[str, dict[str, Any]], table: str
-) -> None:
+def test_the_start_stays_zero_and_all_else_learns(changes: dict[str, dict[str, Any]], table: str) -> None:
     train(config_with(**changes))
     state = weights()
     norms = state[table].norm(dim=1)
@@ -76,12 +84,8 @@ def test_a_learned_start_is_not_zero() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("algorithm", "sampling"), [("unigram", "unigram_alpha"), ("bpe", "bpe_dropout")]
-)
-def test_a_resumed_run_with_sampled_pieces_equals_the_uninterrupted_one(
-    algorithm: str, sampling: str
-) -> None:
+@pytest.mark.parametrize(("algorithm", "sampling"), [("unigram", "unigram_alpha"), ("bpe", "bpe_dropout")])
+def test_a_resumed_run_with_sampled_pieces_equals_the_uninterrupted_one(algorithm: str, sampling: str) -> None:
     changes = {"tokenizer": {"algorithm": algorithm}}
     whole = config_with(**changes, training={sampling: 0.3})
     train(whole)
@@ -94,9 +98,7 @@ def test_a_resumed_run_with_sampled_pieces_equals_the_uninterrupted_one(
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     trained = load_trained(Path("runs/b"))
     assert trained.source_tokenizer is trained.target_tokenizer
-    assert Path("runs/b/checkpoints/last/tokenizer.spm").read_bytes() == (
-        trained.source_tokenizer.to_file()
-    )
+    assert Path("runs/b/checkpoints/last/tokenizer.spm").read_bytes() == (trained.source_tokenizer.to_file())
 
 
 @pytest.mark.heavy

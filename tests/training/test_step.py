@@ -34,9 +34,7 @@ PAIRS = [
 
 def model_and_optimizer(dropout: float = 0.0) -> tuple[Transformer, Optimizer]:
     torch.manual_seed(0)
-    config = ModelConfig(
-        d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout
-    )
+    config = ModelConfig(d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout)
     model = accelerate(Transformer(config, 9, 9), MACHINE.device).double()
     training = TrainingConfig(max_steps=1, batch_sentences=4)
     optimizer = Optimizer(model, training)
@@ -86,9 +84,7 @@ def test_a_mean_of_means_would_be_another_step() -> None:
         model.zero_grad()
         for one in batches:
             logits = model(one.source_ids, one.source_mask, one.decoder_input_ids)
-            mean = nn.functional.cross_entropy(
-                logits.flatten(0, 1), one.target_ids.flatten(), ignore_index=PAD
-            )
+            mean = nn.functional.cross_entropy(logits.flatten(0, 1), one.target_ids.flatten(), ignore_index=PAD)
             (mean / len(batches)).backward()
         gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))  # type: ignore[union-attr]
     assert not torch.allclose(*gradients, rtol=1e-3)
@@ -139,19 +135,15 @@ def test_what_is_minimised_and_what_is_reported_are_two_numbers() -> None:
     smoothed = step(*model_and_optimizer(), [batch(PAIRS)], label_smoothing=0.3)
     plain = step(*model_and_optimizer(), [batch(PAIRS)], label_smoothing=0.0)
     assert float(plain.objective) == pytest.approx(float(plain.negative_log_likelihood))
-    assert float(smoothed.objective) != pytest.approx(
-        float(smoothed.negative_log_likelihood), rel=1e-3
-    )
-    assert float(smoothed.negative_log_likelihood) == pytest.approx(
-        float(plain.negative_log_likelihood)
-    )
+    assert float(smoothed.objective) != pytest.approx(float(smoothed.negative_log_likelihood), rel=1e-3)
+    assert float(smoothed.negative_log_likelihood) == pytest.approx(float(plain.negative_log_likelihood))
 
 
 KINDS_OF_EXHAUSTION = {
     "a GPU": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
     "the CPU": RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
     "Python": MemoryError(),
-}  # fmt: skip
+}
 
 
 def with_memory_for(model: Transformer, max_sentences: int, error: Exception) -> list[int]:
@@ -223,9 +215,7 @@ def test_a_long_sentence_that_fitted_alone_does_not_stop_later_updates() -> None
 
 
 @pytest.mark.parametrize(("dropout", "is_the_same"), [(0.0, True), (0.5, False)])
-def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(
-    dropout: float, is_the_same: bool
-) -> None:
+def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(dropout: float, is_the_same: bool) -> None:
     norms = []
     for max_cells in (None, 10):
         model, optimizer = model_and_optimizer(dropout)

@@ -50,9 +50,7 @@ def last_weights(run: Path) -> bytes:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("num_parts", [1, 3])
-def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(
-    folder: Path, num_parts: int
-) -> None:
+def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(folder: Path, num_parts: int) -> None:
     train(config_of("whole", max_steps=19, stream_parts=num_parts))
     for max_steps in (5, 14, 19):  # at the end of a buffer, in the second epoch
         run = train(config_of("parts", max_steps=max_steps, stream_parts=num_parts))

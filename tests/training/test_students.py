@@ -51,9 +51,16 @@ def test_a_student_is_not_resumed_with_self_attention(student: TfmHere) -> None:
 def test_a_student_translates_in_every_precision(student: TfmHere, precision: str) -> None:
     (student.folder / "in.txt").write_text("1 2 3\n4\n\n")
     finished = student(
-        "translate", "--run", "runs/tiny", "--set", f"runtime.precision={precision}",
-        "--set", "decoding.beam_size=3", "--input", "in.txt",
-    )  # fmt: skip
+        "translate",
+        "--run",
+        "runs/tiny",
+        "--set",
+        f"runtime.precision={precision}",
+        "--set",
+        "decoding.beam_size=3",
+        "--input",
+        "in.txt",
+    )
     assert finished.exit_code == 0, finished.talk
     assert len(finished.lines) == 3
     assert precision in finished.talk
@@ -97,16 +104,21 @@ def test_a_shortlist_is_learned_and_used(with_shortlist: TfmHere) -> None:
     for precision in ("float32", "int8"):
         outputs = [
             with_shortlist(
-                "translate", "--run", "runs/tiny", "--input", "in.txt",
-                "--set", f"decoding.shortlist={value}", "--set", f"runtime.precision={precision}",
+                "translate",
+                "--run",
+                "runs/tiny",
+                "--input",
+                "in.txt",
+                "--set",
+                f"decoding.shortlist={value}",
+                "--set",
+                f"runtime.precision={precision}",
             )
             for value in ("null", "{}", "{best: 1, frequent: 1}")
-        ]  # fmt: skip
+        ]
         assert [one.exit_code for one in outputs] == [0, 0, 0]
         assert outputs[0].lines == outputs[1].lines
-    scored = with_shortlist(
-        "validate", "--run", "runs/tiny", "--set", "decoding.shortlist={best: 5}", "--json"
-    )
+    scored = with_shortlist("validate", "--run", "runs/tiny", "--set", "decoding.shortlist={best: 5}", "--json")
     assert scored.exit_code == 0, scored.talk
 
 
@@ -117,9 +129,7 @@ def test_an_ensemble_has_no_shortlist(with_shortlist: TfmHere) -> None:
     assert "decoding.shortlist is for the translations of one model" in refused.talk
 
 
-def test_a_copied_checkpoint_names_the_file_beside_it(
-    with_shortlist: TfmHere, tmp_path: Path
-) -> None:
+def test_a_copied_checkpoint_names_the_file_beside_it(with_shortlist: TfmHere, tmp_path: Path) -> None:
     checkpoint = tmp_path / "copy"
     shutil.copytree(newest_checkpoint(with_shortlist.folder / "runs/tiny"), checkpoint)
     use = ("translate", "--run", str(checkpoint), "--set", "decoding.shortlist={}", "1 2")

@@ -42,9 +42,16 @@ PAIRS = [TokenPair([4 + i % 5, EOS], [*[4 + i % 3] * (1 + i % 4), EOS]) for i in
 
 def settings(**changes: Any) -> TrainingConfig:
     defaults: dict[str, Any] = {
-        "max_steps": 9, "batch_sentences": 3, "accumulate": 2, "learning_rate": 1e-2,
-        "warmup_steps": 4, "log_every": 3, "validate_every": 4, "save_every": 5, "best_metric": "loss",
-    }  # fmt: skip
+        "max_steps": 9,
+        "batch_sentences": 3,
+        "accumulate": 2,
+        "learning_rate": 1e-2,
+        "warmup_steps": 4,
+        "log_every": 3,
+        "validate_every": 4,
+        "save_every": 5,
+        "best_metric": "loss",
+    }
     return TrainingConfig(**defaults | changes)
 
 
@@ -125,9 +132,7 @@ class World(Callback):
 def train(one: Experiment, progress: Progress, meter: Meter, world: World) -> Progress:
     callbacks = Callbacks([world, Alarms(vocab_size=9)])
     with one.updates, callbacks.running(progress.step, None):
-        return run_loop(
-            one, progress, meter, validate=world.validate, save=world.save, callbacks=callbacks
-        )
+        return run_loop(one, progress, meter, validate=world.validate, save=world.save, callbacks=callbacks)
 
 
 def run(one: Experiment, world: World, progress: Progress | None = None) -> Progress:

@@ -128,7 +128,11 @@ def root_command() -> Any:
         found.append(self)
         raise Stopped
 
-    bases = {base for base in typer.core.TyperGroup.__mro__ if base.__name__ in ("TyperGroup", "Group", "Command", "BaseCommand")}  # fmt: skip
+    bases = {
+        base
+        for base in typer.core.TyperGroup.__mro__
+        if base.__name__ in ("TyperGroup", "Group", "Command", "BaseCommand")
+    }
     classes = set(bases)
     for base in bases:
         classes |= set(_subclasses(base))
@@ -157,10 +161,14 @@ def commands(command: Any, name: str = "tfm", parent: Any = None) -> Iterator[En
     context = command.context_class(
         command, info_name=name.rpartition(" ")[2], parent=parent, **command.context_settings
     )
-    yield entry(f"command: {name}", {
-        "help": command.get_help(context).splitlines(),
-        "hidden": bool(command.hidden), "deprecated": bool(command.deprecated),
-    })  # fmt: skip
+    yield entry(
+        f"command: {name}",
+        {
+            "help": command.get_help(context).splitlines(),
+            "hidden": bool(command.hidden),
+            "deprecated": bool(command.deprecated),
+        },
+    )
     for number, parameter in enumerate(command.get_params(context)):
         yield from _parameter(name, number, parameter, context)
     if hasattr(command, "list_commands"):
@@ -172,7 +180,7 @@ def commands(command: Any, name: str = "tfm", parent: Any = None) -> Iterator[En
 
 def _parameter(command: str, number: int, parameter: Any, context: Any) -> Iterator[Entry]:
     is_option = parameter.param_type_name == "option"
-    names = [*parameter.opts, *parameter.secondary_opts] if is_option else [parameter.metavar or parameter.name]  # fmt: skip
+    names = [*parameter.opts, *parameter.secondary_opts] if is_option else [parameter.metavar or parameter.name]
     if {*names} == {"-h", "--help"}:  # click keeps these two in a set, so their order is random
         names = ["--help", "-h"]
     value = {
@@ -219,7 +227,7 @@ def settings() -> Iterator[Entry]:
 
 def _settings_of(
     section: dict[str, Any], definitions: dict[str, Any], classes: dict[str, Any], prefix: str, owner: Any
-) -> Iterator[Entry]:  # fmt: skip
+) -> Iterator[Entry]:
     required = section.get("required", ())
     yield entry(f"settings in order: {prefix or 'all'}", list(section["properties"]))
     for name, node in section["properties"].items():
@@ -229,9 +237,7 @@ def _settings_of(
         facts["sentence"] = _sentence(owner, name) or node.get("description")
         yield entry(f"setting: {path}", facts)
         for inner_path, definition in _sections_in(node, path):
-            yield from _settings_of(
-                definitions[definition], definitions, classes, inner_path, classes.get(definition)
-            )
+            yield from _settings_of(definitions[definition], definitions, classes, inner_path, classes.get(definition))
 
 
 def _sections_in(node: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -258,11 +264,14 @@ def _without_titles(node: Any) -> Any:
         return [_without_titles(one) for one in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: _without_titles(value) for key, value in node.items() if key not in ("title", "description")}  # fmt: skip
+    kept = {key: _without_titles(value) for key, value in node.items() if key not in ("title", "description")}
     if "$ref" in kept:
         kept["$ref"] = "a section"
     if "discriminator" in kept:
-        kept["discriminator"] = {"propertyName": kept["discriminator"]["propertyName"], "values": sorted(kept["discriminator"]["mapping"])}  # fmt: skip
+        kept["discriminator"] = {
+            "propertyName": kept["discriminator"]["propertyName"],
+            "values": sorted(kept["discriminator"]["mapping"]),
+        }
     return kept
 
 
@@ -325,9 +334,14 @@ def errors() -> Iterator[Entry]:
         if one.__name__.startswith("_"):
             continue
         parents = [parent.__name__ for parent in one.__mro__[1:] if issubclass(parent, base)]
-        yield entry(f"error: {one.__name__}", {
-            "exit_code": one.exit_code, "hint": one.usual_hint, "parents": parents,
-        })  # fmt: skip
+        yield entry(
+            f"error: {one.__name__}",
+            {
+                "exit_code": one.exit_code,
+                "hint": one.usual_hint,
+                "parents": parents,
+            },
+        )
 
 
 # Public Python names.
@@ -368,11 +382,13 @@ def _signature(value: Any) -> Any:
     if hasattr(value, "model_fields"):  # a section: its settings are lines of their own
         return list(signature.parameters)
     return [
-        *(f"{one.kind.description}: {one.name}: {_annotation(one.annotation)}"
-          + ("" if one.default is one.empty else f" = {_default(one.default)}")
-          for one in signature.parameters.values()),
+        *(
+            f"{one.kind.description}: {one.name}: {_annotation(one.annotation)}"
+            + ("" if one.default is one.empty else f" = {_default(one.default)}")
+            for one in signature.parameters.values()
+        ),
         f"returns {_annotation(signature.return_annotation)}",
-    ]  # fmt: skip
+    ]
 
 
 def _annotation(annotation: Any) -> str:
@@ -380,18 +396,12 @@ def _annotation(annotation: Any) -> str:
     if annotation is inspect.Signature.empty:
         return "anything"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(
-        r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text.replace("'", "").replace('"', "")
-    )
+    return re.sub(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text.replace("'", "").replace('"', ""))
 
 
 def _default(value: Any) -> str:
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
-    return (
-        re.sub(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text)
-        if not isinstance(value, float | str)
-        else text
-    )
+    return re.sub(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text) if not isinstance(value, float | str) else text
 
 
 # Tensors.
@@ -417,7 +427,7 @@ def tensors_of_new_models(tree: Path) -> Iterator[Entry]:
         sizes = (13, 13) if config.tie_embeddings == "all" else (11, 13)
         with torch.device("meta"):  # no memory is taken and no number is drawn
             model = package.Transformer(config, *sizes)
-        state = [[key, str(value.dtype), list(value.shape)] for key, value in model.state_dict().items()]  # fmt: skip
+        state = [[key, str(value.dtype), list(value.shape)] for key, value in model.state_dict().items()]
         parameters = [[key, list(value.shape)] for key, value in model.named_parameters()]
         yield entry(f"model: {name}: state", state)
         yield entry(f"model: {name}: parameters", parameters)
@@ -445,9 +455,7 @@ validation: {max_sentences: 4, scores: [bleu, chrf], num_samples: 2}
 decoding: {max_length: 8, beam_size: 2}
 runtime: {device: cpu, precision: float32, threads: 1}
 """
-MUON = TINY.replace("tiny", "muon").replace(
-    "max_steps", "optimizer: muon, ema_decay: 0.9, max_steps"
-)
+MUON = TINY.replace("tiny", "muon").replace("max_steps", "optimizer: muon, ema_decay: 0.9, max_steps")
 COPIED = """\
 name: copied
 seed: 3
@@ -539,7 +547,7 @@ CASES = (
     Case("init in.en in.it --output mine.yaml --name mine", reads_json=False),
     Case("benchmark --config copied.yaml --updates 3 --json"),
     Case("benchmark --decode --run tiny --json"),
-)  # fmt: skip
+)
 MISTAKES = (
     "translate Hello --run nowhere",
     "translate Hello --run {run} --set decoding.beam_sise=3",
@@ -611,7 +619,7 @@ def ended_commands(tree: Path) -> Iterator[Entry]:
             places = ((str(folder), "{folder}"), (str(tree), "{tree}"))
             for place, shown in places:
                 talk = talk.replace(place, shown)
-            yield entry(f"mistake: {command}", {"exit_code": code, "talk": talk.splitlines(), "out": bool(out)})  # fmt: skip
+            yield entry(f"mistake: {command}", {"exit_code": code, "talk": talk.splitlines(), "out": bool(out)})
         for run_name in ("tiny", "muon", "copied"):
             yield from _inside_of(folder / "runs" / run_name, run_name)
         os.chdir(start)
@@ -621,10 +629,7 @@ def ended_commands(tree: Path) -> Iterator[Entry]:
 def _words(command: str, tree: Path) -> list[str]:
     import shlex
 
-    return [
-        word.replace("{run}", str(tree / "docs/run")).replace("{{}}", "{}")
-        for word in shlex.split(command)
-    ]
+    return [word.replace("{run}", str(tree / "docs/run")).replace("{{}}", "{}") for word in shlex.split(command)]
 
 
 def _files_in(folder: Path) -> set[str]:
@@ -643,7 +648,7 @@ def _known_name(file: str) -> str:
 
 def _inside_of(run_folder: Path, name: str) -> Iterator[Entry]:
     """The keys of all text files of a run, and the tensors of its checkpoints."""
-    files = sorted(file for file in run_folder.rglob("*") if file.is_file() and not file.is_symlink())  # fmt: skip
+    files = sorted(file for file in run_folder.rglob("*") if file.is_file() and not file.is_symlink())
     for file in files:
         relative = file.relative_to(run_folder).as_posix()
         if any(part.is_symlink() for part in file.parents):
@@ -745,17 +750,22 @@ def as_lines(entries: Iterable[Entry]) -> list[str]:
     ordered = sorted(entries, key=lambda one: one["what"])
     names = [one["what"] for one in ordered]
     assert len(set(names)) == len(names), {name for name in names if names.count(name) > 1}
-    return [json.dumps({"what": one["what"], "value": one["value"]}, ensure_ascii=False) for one in ordered]  # fmt: skip
+    return [json.dumps({"what": one["what"], "value": one["value"]}, ensure_ascii=False) for one in ordered]
 
 
 def dump(python: str, *, is_quick: bool) -> list[str]:
     """The lines of the tree whose Python this is; without those of commands that are run, if it must be quick."""
     environment = os.environ | {
-        "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "100",
-        "PYTHONWARNINGS": "ignore", "LC_ALL": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "",
-    }  # fmt: skip
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "COLUMNS": "100",
+        "PYTHONWARNINGS": "ignore",
+        "LC_ALL": "C.UTF-8",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     command = [python, str(Path(__file__).resolve()), "--inside", *["--quick"] * is_quick]
-    ended = subprocess.run(command, env=environment, text=True, capture_output=True, check=False, cwd="/")  # fmt: skip
+    ended = subprocess.run(command, env=environment, text=True, capture_output=True, check=False, cwd="/")
     if ended.returncode:
         sys.exit(f"the dump ended with {ended.returncode}:\n{ended.stderr}")
     return ended.stdout.splitlines()
@@ -777,22 +787,19 @@ def allowed_differences(text: str) -> list[Allowed]:
             continue
         pattern, mark, reason = line.partition("  #")
         if not mark or not reason.strip():
-            raise SystemExit(f"allowed_differences.txt, line {number}: no reason: {line!r}; write: NAME  # reason")  # fmt: skip
+            raise SystemExit(f"allowed_differences.txt, line {number}: no reason: {line!r}; write: NAME  # reason")
         found.append(Allowed(pattern.strip(), reason.strip()))
     return found
 
 
 def is_allowed(what: str, allowed: Iterable[Allowed]) -> bool:
     """Whether a pattern matches the whole name; only * has a meaning in it, since names contain brackets."""
-    return any(
-        fnmatch.fnmatchcase(what, one.pattern.replace("[", "[[]").replace("?", "[?]"))
-        for one in allowed
-    )
+    return any(fnmatch.fnmatchcase(what, one.pattern.replace("[", "[[]").replace("?", "[?]")) for one in allowed)
 
 
 def differences(before: Iterable[str], now: Iterable[str], allowed: Iterable[Allowed]) -> list[str]:
     """What differs, as text: one paragraph per line of the dump that is gone, new or changed."""
-    old, new = ({one["what"]: one["value"] for one in map(json.loads, lines)} for lines in (before, now))  # fmt: skip
+    old, new = ({one["what"]: one["value"] for one in map(json.loads, lines)} for lines in (before, now))
     allowed, found = list(allowed), []
     for what in sorted(old.keys() | new.keys()):
         if is_allowed(what, allowed):
@@ -809,14 +816,19 @@ def differences(before: Iterable[str], now: Iterable[str], allowed: Iterable[All
 def _changes(old: Any, new: Any, path: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         keys = sorted(old.keys() | new.keys())
-        return [line for key in keys for line in _changes(old.get(key, "(nothing)"), new.get(key, "(nothing)"), f"{path}.{key}") if old.get(key, "(nothing)") != new.get(key, "(nothing)")]  # fmt: skip
+        return [
+            line
+            for key in keys
+            for line in _changes(old.get(key, "(nothing)"), new.get(key, "(nothing)"), f"{path}.{key}")
+            if old.get(key, "(nothing)") != new.get(key, "(nothing)")
+        ]
     if isinstance(old, list) and isinstance(new, list):
         import difflib
 
-        before, now = ([json.dumps(one, ensure_ascii=False) for one in values] for values in (old, new))  # fmt: skip
+        before, now = ([json.dumps(one, ensure_ascii=False) for one in values] for values in (old, new))
         changed = [line for line in difflib.ndiff(before, now) if line[0] in "+-"]
         return [f"    {path.lstrip('.')} {line}" for line in changed[:20]]
-    return [f"    {path.lstrip('.')}: {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"]  # fmt: skip
+    return [f"    {path.lstrip('.')}: {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"]
 
 
 def _say(lines: Iterable[str]) -> None:
@@ -829,9 +841,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="of the tree that is dumped")
     parser.add_argument("--check", action="store_true", help="compare with the reference")
     parser.add_argument("--write", action="store_true", help="make this the reference")
-    parser.add_argument(
-        "--quick", action="store_true", help="run no commands: seconds instead of minutes"
-    )
+    parser.add_argument("--quick", action="store_true", help="run no commands: seconds instead of minutes")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:

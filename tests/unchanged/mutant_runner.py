@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "transformer_cli"
-IN_THIS_PROCESS = (
-    ["-n0"] if importlib.util.find_spec("xdist") else []
-)  # pyproject.toml asks for workers
-NO_PROGRESS_SECONDS = 300.0  # a test that waits forever uses no processor time; on a busy machine, neither does one at low priority
+IN_THIS_PROCESS = ["-n0"] if importlib.util.find_spec("xdist") else []  # pyproject.toml asks for workers
+NO_PROGRESS_SECONDS = (
+    300.0  # a test that waits forever uses no processor time; on a busy machine, neither does one at low priority
+)
 
 _open, _write, _close = os.open, os.write, os.close  # some tests replace those of os
 _hits: set[int] = set()
@@ -68,7 +68,7 @@ def with_marks(tree: ast.Module, places: list[list[int]]) -> ast.Module:
     return tree
 
 
-def _statement(tree: ast.Module, begin: tuple[int, ...], end: tuple[int, ...]) -> tuple[list[ast.stmt], int]:  # fmt: skip
+def _statement(tree: ast.Module, begin: tuple[int, ...], end: tuple[int, ...]) -> tuple[list[ast.stmt], int]:
     """The list, and the place in it, of the innermost statement around a place; for a default, the function's first one."""
     found: tuple[list[ast.stmt], int] | None = None
     node: ast.AST = tree
@@ -151,11 +151,11 @@ class Reach:
         self._clear_caches()
         self._taken()
         started_at = _cpu_seconds()
-        self.tests[item.nodeid] = test = {"outcome": "passed", "is_fast": item.get_closest_marker("fast") is not None}  # fmt: skip
+        self.tests[item.nodeid] = test = {"outcome": "passed", "is_fast": item.get_closest_marker("fast") is not None}
         yield
         test["cost"] = _cpu_seconds() - started_at
         test["hits"] = self._taken()
-        definitions = [one for several in item._fixtureinfo.name2fixturedefs.values() for one in several]  # fmt: skip
+        definitions = [one for several in item._fixtureinfo.name2fixturedefs.values() for one in several]
         self._fixtures_of[item.nodeid] = [id(one) for one in definitions]
 
     @_wraps
@@ -205,7 +205,11 @@ class Reach:
         for name in set(sys.modules) - self._modules:
             if name.partition(".")[0] == PACKAGE:
                 for value in list(vars(sys.modules[name]).values()):
-                    self._cached += [one for one in (value, *(vars(value).values() if isinstance(value, type) else ())) if isinstance(one, functools._lru_cache_wrapper)]  # fmt: skip
+                    self._cached += [
+                        one
+                        for one in (value, *(vars(value).values() if isinstance(value, type) else ()))
+                        if isinstance(one, functools._lru_cache_wrapper)
+                    ]
             self._modules.add(name)
         for one in self._cached:
             one.cache_clear()
@@ -254,7 +258,19 @@ class Choice:
 
 
 def arguments(files: list[str], markers: str | None, folder: Path) -> list[str]:
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=line", f"--basetemp={folder}/tests", "-W", "ignore:Module already imported", *IN_THIS_PROCESS]  # fmt: skip
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "-rfE",
+        "--tb=line",
+        f"--basetemp={folder}/tests",
+        "-W",
+        "ignore:Module already imported",
+        *IN_THIS_PROCESS,
+    ]
     return [*options, *(["-m", markers] if markers else []), *files]
 
 
@@ -268,9 +284,7 @@ def serve(preloaded: list[str]) -> None:
             importlib.import_module(name)
     loaded = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
     assert not loaded, loaded
-    ctypes.CDLL(None).prctl(
-        36, 1, 0, 0, 0
-    )  # PR_SET_CHILD_SUBREAPER: what a dead child leaves becomes ours
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what a dead child leaves becomes ours
     gc.collect()
     gc.freeze()
     for line in requests:
@@ -299,7 +313,7 @@ def _run(request: dict[str, Any]) -> None:
         limit = int(request["seconds"]) + 300
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         choice = Choice(request["tests"], request["seconds"], folder / "progress")
-        code = int(pytest.main(arguments(request["files"], request["markers"], folder), plugins=[choice]))  # fmt: skip
+        code = int(pytest.main(arguments(request["files"], request["markers"], folder), plugins=[choice]))
         sys.stdout.flush()
     except BaseException:
         os.write(2, traceback.format_exc().encode())
@@ -325,16 +339,17 @@ def _watched(process: int, folder: Path) -> dict[str, Any]:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
     _end_orphans()
-    lines = [json.loads(line) for line in progress.read_text().splitlines()] if progress.exists() else []  # fmt: skip
+    lines = [json.loads(line) for line in progress.read_text().splitlines()] if progress.exists() else []
     started = [name for what, name in lines if what == "start"]
     code = os.waitstatus_to_exitcode(status)
     return {
         "ending": "endless" if is_stuck else ending_of(code, has_begun=bool(started)),
-        "failed": [name for what, name in lines if what == "failed"][:1] or ([] if code in (0, 2, 5) and started else started[-1:]),
+        "failed": [name for what, name in lines if what == "failed"][:1]
+        or ([] if code in (0, 2, 5) and started else started[-1:]),
         "num_tests": len(started),
         "seconds": usage.ru_utime + usage.ru_stime,
         "output": (folder / "output").read_text(errors="replace")[-2000:] if (folder / "output").exists() else "",
-    }  # fmt: skip
+    }
 
 
 def ending_of(code: int, has_begun: bool) -> str:
@@ -368,7 +383,15 @@ def find_reach(files: list[str], result: Path, folder: Path) -> None:
     watching = sys.modules["mutant_runner"]
     watching._is_test_process = True
     reach = watching.Reach()
-    options = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", f"--basetemp={folder}/tests", *IN_THIS_PROCESS]  # fmt: skip
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--tb=line",
+        f"--basetemp={folder}/tests",
+        *IN_THIS_PROCESS,
+    ]
     pytest.main([*options, *files], plugins=[reach])
     result.write_text(json.dumps(reach.results()))
 

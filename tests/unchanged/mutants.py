@@ -57,22 +57,49 @@ NOT_COPIED = (".git", ".venv", "venv", "runs", "site", "__pycache__", ".*_cache"
 RUNNER = Path(__file__).with_name("mutant_runner.py")
 # Imported once, before the forks. No module of the package or of its tests may be among them.
 PRELOADED = (
-    "torch", "torch._dynamo", "numpy", "pytest", "_pytest.assertion.rewrite", "hypothesis", "hypothesis.strategies", "pydantic",
-    "typer.testing", "datasets", "tokenizers", "safetensors.torch", "yaml", "tqdm", "sacrebleu.metrics", "babel",
-)  # fmt: skip
+    "torch",
+    "torch._dynamo",
+    "numpy",
+    "pytest",
+    "_pytest.assertion.rewrite",
+    "hypothesis",
+    "hypothesis.strategies",
+    "pydantic",
+    "typer.testing",
+    "datasets",
+    "tokenizers",
+    "safetensors.torch",
+    "yaml",
+    "tqdm",
+    "sacrebleu.metrics",
+    "babel",
+)
 BATCHES = (
     20,
     150,
 )  # so many tests in the first runs on a mutant, which most mutants do not survive; the last has the rest
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -114,7 +141,7 @@ def mutants_of(source: bytes) -> list[Mutant]:
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[node.end_lineno - 1] + node.end_col_offset
             before = ast.unparse(node)
-            found.append(Mutant(name, kind, before, after, begin, end, node.lineno, seen[kind, before]))  # fmt: skip
+            found.append(Mutant(name, kind, before, after, begin, end, node.lineno, seen[kind, before]))
             seen[kind, before] += 1
     return found
 
@@ -224,14 +251,11 @@ def _is_not(node: Any) -> bool:
 def _is_literal(node: Any) -> bool:
     """Whether this is certainly text or a list, whose sum has no difference."""
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-    return is_text or isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.ListComp)  # fmt: skip
+    return is_text or isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.ListComp)
 
 
 def _is_text(node: ast.BinOp) -> bool:
-    return any(
-        _is_literal(one) or (isinstance(one, ast.BinOp) and _is_text(one))
-        for one in (node.left, node.right)
-    )
+    return any(_is_literal(one) or (isinstance(one, ast.BinOp) and _is_text(one)) for one in (node.left, node.right))
 
 
 def _can_be_deleted(node: Any) -> bool:
@@ -261,14 +285,14 @@ def draw(package: Path, rooms: Iterable[str], num_mutants: int, seed: int) -> li
     columns = []
     for room in rooms:
         found: list[tuple[str, str, Mutant]] = []
-        for file in sorted(file for folder in room.split("+") for file in (package / folder).rglob("*.py")):  # fmt: skip
+        for file in sorted(file for folder in room.split("+") for file in (package / folder).rglob("*.py")):
             relative = file.relative_to(package).as_posix()
             found += [(one.rank(seed), relative, one) for one in mutants_of(file.read_bytes())]
         found.sort(key=lambda item: item[:2])
         if not found:
             raise SystemExit(f"{package / room}: no functions here; name the rooms with --rooms")
         name = room.partition("+")[0]
-        columns.append([Drawn(one, file, name, f"{rank[:16]}:{one.after}") for rank, file, one in found[:each]])  # fmt: skip
+        columns.append([Drawn(one, file, name, f"{rank[:16]}:{one.after}") for rank, file, one in found[:each]])
     turns = [one for row in zip_longest(*columns) for one in row if one is not None]
     return turns[:num_mutants]
 
@@ -291,9 +315,10 @@ class Reached(NamedTuple):
     def tests_for(self, key: str, only_fast: bool) -> dict[str, float]:
         """The tests that reach a place, in the order in which they run, with their costs."""
         chosen = {
-            name: test for name, test in self.tests.items()
+            name: test
+            for name, test in self.tests.items()
             if test["outcome"] == "passed" and (test["is_fast"] or not only_fast)
-        }  # fmt: skip
+        }
         files = {file for file, keys in self.at_import.items() if key in keys}
         groups = [
             [name for name, test in chosen.items() if key in test["hits"]],
@@ -321,7 +346,9 @@ def in_turns(tests: Iterable[str], costs: dict[str, float]) -> list[str]:
 class Workshop:
     """A copy of the tree, in which mutants are made and tested."""
 
-    def __init__(self, tree: Path, folder: Path, python: str, tests: list[str], preloaded: Iterable[str] = PRELOADED) -> None:  # fmt: skip
+    def __init__(
+        self, tree: Path, folder: Path, python: str, tests: list[str], preloaded: Iterable[str] = PRELOADED
+    ) -> None:
         self.tests, self.preloaded = tests, preloaded
         self.folder, self.copy, self.python = folder, folder / "tree", python
         shutil.copytree(tree, self.copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
@@ -343,13 +370,14 @@ class Workshop:
             places[str(path)].append([*_position(path.read_bytes(), one.mutant), number])
         (self.folder / "places.json").write_text(json.dumps(places))
         environment = self._environment() | {
-            "PYTHONPATH": f"{hooks}{os.pathsep}{self.copy}", "MUTANT_PLACES": str(self.folder / "places.json"),
+            "PYTHONPATH": f"{hooks}{os.pathsep}{self.copy}",
+            "MUTANT_PLACES": str(self.folder / "places.json"),
             "MUTANT_HITS": str(self.folder / "hits"),
-        }  # fmt: skip
+        }
         result = self.folder / "reach.json"
-        command = [self.python, str(RUNNER), "reach", str(result), str(self._new_folder()), *self.tests]  # fmt: skip
+        command = [self.python, str(RUNNER), "reach", str(result), str(self._new_folder()), *self.tests]
         command += ["-m", markers] if markers else []
-        subprocess.run(command, cwd=self.copy, env=environment, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+        subprocess.run(command, cwd=self.copy, env=environment, check=True, stdin=subprocess.DEVNULL)
         found = json.loads(result.read_text())
         for test in found["tests"].values():
             test["hits"] = [drawn[number].key for number in test["hits"]]
@@ -357,7 +385,9 @@ class Workshop:
             found["at_import"][file] = [drawn[number].key for number in hits]
         return found
 
-    def verdict(self, drawn: Drawn, tests: dict[str, float], seconds: float, markers: str | None, likely: Iterable[str] = ()) -> dict[str, Any]:  # fmt: skip
+    def verdict(
+        self, drawn: Drawn, tests: dict[str, float], seconds: float, markers: str | None, likely: Iterable[str] = ()
+    ) -> dict[str, Any]:
         """Make a mutant, run its tests, the likely ones first, and put the tree back."""
         file = self.copy / PACKAGE / drawn.file
         source = file.read_bytes()
@@ -379,13 +409,16 @@ class Workshop:
             used += answer["seconds"]
             num_tests += answer["num_tests"]
             if answer["ending"] in ("failed", "endless"):
-                if any(self._also_unchanged(test, tests[test], markers) for test in answer["failed"]):  # fmt: skip
+                if any(self._also_unchanged(test, tests[test], markers) for test in answer["failed"]):
                     waiting.pop(answer["failed"][0])
                     continue
                 if not answer["failed"]:  # a file could not be imported, or pytest itself failed
                     unchanged = self.run(batch, 0, markers)
                     assert unchanged["num_tests"], unchanged["output"]
-                result = {"verdict": "killed" if answer["ending"] == "failed" else "endless", "by": answer["failed"] or [answer["output"][-300:]]}  # fmt: skip
+                result = {
+                    "verdict": "killed" if answer["ending"] == "failed" else "endless",
+                    "by": answer["failed"] or [answer["output"][-300:]],
+                }
             waiting = {test: cost for test, cost in waiting.items() if test not in batch}
         return result | {"tests": num_tests, "reaching": len(tests), "cpu_seconds": round(used, 1)}
 
@@ -402,7 +435,7 @@ class Workshop:
         assert server.stdout is not None
         folder = self._new_folder()
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-        request = {"files": files, "tests": tests, "seconds": seconds, "markers": markers, "folder": str(folder)}  # fmt: skip
+        request = {"files": files, "tests": tests, "seconds": seconds, "markers": markers, "folder": str(folder)}
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
         answer: dict[str, Any] = json.loads(server.stdout.readline())
@@ -418,20 +451,28 @@ class Workshop:
         if self._server is None:
             # Python reads such a file only if the source has not changed, to the byte.
             compileall.compile_dir(
-                self.copy / PACKAGE, quiet=2,
+                self.copy / PACKAGE,
+                quiet=2,
                 invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
-            ) if sys.version_info[:2] == _version_of(self.python) else None  # fmt: skip
+            ) if sys.version_info[:2] == _version_of(self.python) else None
             environment = self._environment() | {"PYTHONPATH": str(self.copy)}
-            collect = [self.python, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *self.tests]  # fmt: skip
-            subprocess.run(collect, cwd=self.copy, env=environment | {"PYTHONDONTWRITEBYTECODE": ""}, stdout=subprocess.DEVNULL)  # fmt: skip
+            collect = [self.python, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *self.tests]
+            subprocess.run(
+                collect, cwd=self.copy, env=environment | {"PYTHONDONTWRITEBYTECODE": ""}, stdout=subprocess.DEVNULL
+            )
             self._server = subprocess.Popen(
-                [self.python, str(RUNNER), "serve", *self.preloaded], cwd=self.copy, env=environment, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                [self.python, str(RUNNER), "serve", *self.preloaded],
+                cwd=self.copy,
+                env=environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
         return self._server
 
     def _environment(self) -> dict[str, str]:
-        return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "300"}  # fmt: skip
+        return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "300"}
 
     def _new_folder(self) -> Path:
         self._numbers += 1
@@ -441,7 +482,14 @@ class Workshop:
 
     def _require_own_package(self) -> None:
         code = f"import {PACKAGE}; print({PACKAGE}.__file__)"
-        found = subprocess.run([self.python, "-c", code], cwd="/", env=os.environ | {"PYTHONPATH": str(self.copy)}, capture_output=True, text=True, check=True)  # fmt: skip
+        found = subprocess.run(
+            [self.python, "-c", code],
+            cwd="/",
+            env=os.environ | {"PYTHONPATH": str(self.copy)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert Path(found.stdout.strip()).is_relative_to(self.copy), found.stdout
 
 
@@ -457,7 +505,7 @@ def _position(source: bytes, mutant: Mutant) -> tuple[int, int, int, int]:
 
 def _version_of(python: str) -> tuple[int, int]:
     code = "import sys; print(*sys.version_info[:2])"
-    major, minor = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
+    major, minor = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     return int(major), int(minor)
 
 
@@ -471,7 +519,7 @@ def report(results: list[dict[str, Any]]) -> list[str]:
         groups: dict[str, list[bool]] = defaultdict(list)
         for one in results:
             groups[one[what]].append(one["verdict"] != "survived")
-        lines += [f"{what:20} mutants  found", *(_share(name, found) for name, found in sorted(groups.items())), ""]  # fmt: skip
+        lines += [f"{what:20} mutants  found", *(_share(name, found) for name, found in sorted(groups.items())), ""]
     lines.append(_share("all", [one["verdict"] != "survived" for one in results]))
     survivors = [one for one in results if one["verdict"] == "survived"]
     lines += ["", f"survived: {len(survivors)}"]
@@ -483,7 +531,7 @@ def report(results: list[dict[str, Any]]) -> list[str]:
 
 
 def _share(name: str, found: list[bool]) -> str:
-    return f"{name:20} {len(found):7} {sum(found):6}" + (f" {100 * sum(found) / len(found):4.0f} %" if found else "")  # fmt: skip
+    return f"{name:20} {len(found):7} {sum(found):6}" + (f" {100 * sum(found) / len(found):4.0f} %" if found else "")
 
 
 def _short(text: str) -> str:
@@ -499,12 +547,8 @@ def read_results(file: Path | None) -> list[dict[str, Any]]:
 
 def tree_of(python: str) -> Path:
     """The tree whose package this Python imports."""
-    code = (
-        f"import importlib.util as u; print(u.find_spec('{PACKAGE}').submodule_search_locations[0])"
-    )
-    found = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, check=True, cwd="/"
-    )
+    code = f"import importlib.util as u; print(u.find_spec('{PACKAGE}').submodule_search_locations[0])"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     return Path(found.stdout.strip()).resolve().parent
 
 
@@ -516,9 +560,9 @@ def say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", default=sys.executable, help="of the tree that is tested")
-    parser.add_argument("--results", type=Path, help="a file of JSON lines, outside of the repository")  # fmt: skip
+    parser.add_argument("--results", type=Path, help="a file of JSON lines, outside of the repository")
     parser.add_argument("--rooms", nargs="+", default=ROOMS, help="folders of the package")
-    parser.add_argument("--leave-out", nargs="*", default=(), metavar="TEXT", help="files whose path contains this")  # fmt: skip
+    parser.add_argument("--leave-out", nargs="*", default=(), metavar="TEXT", help="files whose path contains this")
     parser.add_argument("--mutants", type=int, default=NUM_MUTANTS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--first", type=int, help="stop after this many")
@@ -535,7 +579,9 @@ def main() -> None:
         type=Path,
         help="file that has, or gets, what the tests reach; RESULTS.reach.json if absent",
     )
-    parser.add_argument("--likely", type=Path, metavar="RESULTS", help="of an earlier run: what found a mutant there runs first")  # fmt: skip
+    parser.add_argument(
+        "--likely", type=Path, metavar="RESULTS", help="of an earlier run: what found a mutant there runs first"
+    )
     parser.add_argument("--markers", choices=["fast"], help="run only tests with this marker")
     parser.add_argument("--list", action="store_true", help="print the mutants, test nothing")
     parser.add_argument("--report", action="store_true", help="print the shares so far")
@@ -546,7 +592,9 @@ def main() -> None:
     chosen = drawn[: options.first]
     if options.list:
         for one in chosen:
-            say(f"{one.file}:{one.mutant.line} {one.mutant.function}, {one.mutant.kind}: {_short(one.mutant.before)} -> {_short(one.mutant.after)}")  # fmt: skip
+            say(
+                f"{one.file}:{one.mutant.line} {one.mutant.function}, {one.mutant.kind}: {_short(one.mutant.before)} -> {_short(one.mutant.after)}"
+            )
         return
     if options.results is None:
         parser.error("--results is missing")
@@ -563,23 +611,29 @@ def _test(drawn: list[Drawn], tree: Path, options: argparse.Namespace) -> None:
     if not waiting:
         return
     with tempfile.TemporaryDirectory(prefix="tfm-mutants-") as name:
-        workshop = Workshop(
-            tree, Path(name), options.python, tests_of(tree, options.rooms, options.tests)
-        )
+        workshop = Workshop(tree, Path(name), options.python, tests_of(tree, options.rooms, options.tests))
         reached = _reached(workshop, drawn, options)
         likely = {one["key"]: one["by"] for one in read_results(options.likely)}
         for one in waiting:
             started_at = time.monotonic()
             tests = reached.tests_for(one.key, only_fast=options.markers == "fast")
             result = {
-                "key": one.key, "room": one.room, "file": one.file, "line": one.mutant.line,
-                "function": one.mutant.function, "kind": one.mutant.kind, "before": one.mutant.before, "after": one.mutant.after,
+                "key": one.key,
+                "room": one.room,
+                "file": one.file,
+                "line": one.mutant.line,
+                "function": one.mutant.function,
+                "kind": one.mutant.kind,
+                "before": one.mutant.before,
+                "after": one.mutant.after,
                 **workshop.verdict(one, tests, options.seconds, options.markers, likely.get(one.key, ())),
                 "seconds": round(time.monotonic() - started_at, 1),
-            }  # fmt: skip
+            }
             with options.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result, ensure_ascii=False) + "\n")
-            say(f"{result['verdict']:9} {one.file}:{one.mutant.line} {one.mutant.kind} {', '.join(result['by'][:1])} ({result['cpu_seconds']} s)")  # fmt: skip
+            say(
+                f"{result['verdict']:9} {one.file}:{one.mutant.line} {one.mutant.kind} {', '.join(result['by'][:1])} ({result['cpu_seconds']} s)"
+            )
         workshop.close()
 
 
@@ -587,7 +641,7 @@ def _reached(workshop: Workshop, drawn: list[Drawn], options: argparse.Namespace
     """What the tests reach, from the file of an earlier run if there is one."""
     file = options.reach or options.results.with_name(options.results.stem + ".reach.json")
     if not file.is_file():
-        file.write_text(json.dumps({"keys": [one.key for one in drawn], **workshop.reached(drawn, options.markers)}))  # fmt: skip
+        file.write_text(json.dumps({"keys": [one.key for one in drawn], **workshop.reached(drawn, options.markers)}))
     known = json.loads(file.read_text())
     if not {one.key for one in drawn} <= set(known["keys"]):
         raise SystemExit(f"{file} is of other mutants; remove it, or name another with --reach")

@@ -99,9 +99,14 @@ def config_of(case: Case) -> str:
         tokenizer = "tokenizer: {kind: wordlevel, min_frequency: 1}\n"
     # One save in the further part, so that a save between two updates is seen to change nothing.
     return CONFIG.format(
-        data=data, tokenizer=tokenizer, optimizer=case.optimizer, more=case.more, precision=case.precision,
-        last=MIDDLE + FURTHER, save_every=MIDDLE + FURTHER // 2,
-    )  # fmt: skip
+        data=data,
+        tokenizer=tokenizer,
+        optimizer=case.optimizer,
+        more=case.more,
+        precision=case.precision,
+        last=MIDDLE + FURTHER,
+        save_every=MIDDLE + FURTHER // 2,
+    )
 
 
 # What runs in the process of a tree. It uses public names only.
@@ -137,19 +142,24 @@ def train_in(python: str, folder: Path, case: Case, stop_at: int) -> None:
     command = [python, *script]
     if case.num_processes > 1:
         command = [
-            python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-            str(case.num_processes), *script,
-        ]  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}  # fmt: skip
-    ended = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)  # fmt: skip
+            python,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(case.num_processes),
+            *script,
+        ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+    ended = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
     if ended.returncode:
-        raise SystemExit(f"{case.name}: exit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}")  # fmt: skip
+        raise SystemExit(f"{case.name}: exit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
 
 
 def result_of(folder: Path) -> dict[str, Any]:
     """What the further updates gave: the lines of metrics.jsonl without speeds, and a hash of each tensor of the last checkpoint."""
     run = folder / "runs/resumed"
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]  # fmt: skip
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     reports = [
         {key: value for key, value in line.items() if not key.endswith(SPEEDS)}
         for line in lines
@@ -179,7 +189,7 @@ def first_difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:
     for old, new in zip(before["reports"], now["reports"], strict=False):
         for key in [*old, *(key for key in new if key not in old)]:
             if old.get(key) != new.get(key):
-                return f"step {old.get('step')}, {old.get('kind')}: {key} was {old.get(key)}, is {new.get(key)}"  # fmt: skip
+                return f"step {old.get('step')}, {old.get('kind')}: {key} was {old.get(key)}, is {new.get(key)}"
     if len(before["reports"]) != len(now["reports"]):
         return f"{len(before['reports'])} reports before, {len(now['reports'])} now"
     if before["tensors"].keys() != now["tensors"].keys():
@@ -205,7 +215,9 @@ def write(python: str, cache: Path, cases: list[Case]) -> None:
         result = continued(python, folder, case)
         (folder / RECORD).write_text(json.dumps(result, indent=1), encoding="utf-8")
         losses = [line["loss"] for line in result["reports"] if line["kind"] == "train"]
-        say(f"{case.name}: {len(losses)} further updates, loss {losses[0]:.4f} to {losses[-1]:.4f}, {seconds_since(started_at)}")  # fmt: skip
+        say(
+            f"{case.name}: {len(losses)} further updates, loss {losses[0]:.4f} to {losses[-1]:.4f}, {seconds_since(started_at)}"
+        )
 
 
 def compare(python: str, cache: Path, cases: list[Case]) -> bool:
@@ -214,7 +226,7 @@ def compare(python: str, cache: Path, cases: list[Case]) -> bool:
         started_at = time.monotonic()
         folder = cache / case.name
         if not (folder / RECORD).is_file():
-            raise SystemExit(f"{folder}: no run of the old tree is here; run the action write first")  # fmt: skip
+            raise SystemExit(f"{folder}: no run of the old tree is here; run the action write first")
         before = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         try:
             difference = first_difference(before, continued(python, folder, case))
@@ -248,7 +260,7 @@ def main() -> None:
     parser.add_argument("action", choices=("write", "compare", "inside"))
     parser.add_argument("--python", default=sys.executable, help="of the tree that trains")
     parser.add_argument("--cache", type=Path, help="a folder outside of the repository")
-    parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="only these runs")  # fmt: skip
+    parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="only these runs")
     parser.add_argument("--stop-at", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.action == "inside":

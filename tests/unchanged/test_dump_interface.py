@@ -37,7 +37,7 @@ def test_key_paths_name_every_key_and_the_kinds_of_its_values() -> None:
 
 
 def test_a_key_that_only_some_lines_have_is_marked() -> None:
-    assert shape_of([{"a": 1}, {"a": None, "b": ""}]) == {"a": "null|number", "b": "string (not always)"}  # fmt: skip
+    assert shape_of([{"a": 1}, {"a": None, "b": ""}]) == {"a": "null|number", "b": "string (not always)"}
 
 
 def test_json_is_one_value_or_one_per_line() -> None:
@@ -70,10 +70,14 @@ def test_settings_are_paths_with_their_sentences_whatever_their_class_is_called(
     schema = Outer.model_json_schema()
     classes = {one.__name__: one for one in dump_interface._models_in(Outer, set())}
     found = {
-        one["what"]: one["value"]
-        for one in dump_interface._settings_of(schema, schema["$defs"], classes, "", Outer)
+        one["what"]: one["value"] for one in dump_interface._settings_of(schema, schema["$defs"], classes, "", Outer)
     }
-    assert found["setting: width"] == {"default": 3, "type": "integer", "required": False, "sentence": "How wide,\nin words."}  # fmt: skip
+    assert found["setting: width"] == {
+        "default": 3,
+        "type": "integer",
+        "required": False,
+        "sentence": "How wide,\nin words.",
+    }
     assert found["setting: inner.depth"]["sentence"] == "How deep."
     assert "Inner" not in json.dumps(found)
 
@@ -116,5 +120,16 @@ def test_tensors_come_in_the_order_of_the_file(tmp_path: Path) -> None:
 def test_the_reference_has_lines_of_every_part_and_every_allowed_difference_a_reason() -> None:
     lines = gzip.decompress(REFERENCE.read_bytes()).decode().splitlines()
     parts = {json.loads(line)["what"].partition(":")[0] for line in lines}
-    assert parts >= {"command", "option", "argument", "setting", "config", "error", "public name", "model", "run", "mistake"}  # fmt: skip
+    assert parts >= {
+        "command",
+        "option",
+        "argument",
+        "setting",
+        "config",
+        "error",
+        "public name",
+        "model",
+        "run",
+        "mistake",
+    }
     allowed_differences(dump_interface.ALLOWED.read_text(encoding="utf-8"))

@@ -27,9 +27,11 @@ def changes(source: bytes, kind: str) -> list[tuple[str, str]]:
 
 def test_each_kind_of_change_is_made_where_it_can_be() -> None:
     assert changes(FUNCTION, "comparison") == [("len(text) <= limit", "(len(text) < limit)")]
-    assert changes(FUNCTION, "and, or") == [("not text or len(text) <= limit", "(not text and len(text) <= limit)")]  # fmt: skip
+    assert changes(FUNCTION, "and, or") == [("not text or len(text) <= limit", "(not text and len(text) <= limit)")]
     assert changes(FUNCTION, "removed not") == [("not text", "(text)")]
-    assert changes(FUNCTION, "negation") == [("not text or len(text) <= limit", "(not (not text or len(text) <= limit))")]  # fmt: skip
+    assert changes(FUNCTION, "negation") == [
+        ("not text or len(text) <= limit", "(not (not text or len(text) <= limit))")
+    ]
     assert changes(FUNCTION, "operator") == [("text.strip() * 2", "(text.strip() / 2)")]
     assert changes(FUNCTION, "swapped arguments") == [("max(text, 'b')", "max('b', text)")]
     assert changes(FUNCTION, "removed statement") == [("names.append(max(text, 'b'))", "pass")]
@@ -39,8 +41,13 @@ def test_each_kind_of_change_is_made_where_it_can_be() -> None:
 
 def test_numbers_change_by_one_but_not_in_docstrings_logs_or_annotations() -> None:
     assert changes(FUNCTION, "number") == [
-        ("3", "4"), ("3", "(2)"), ("0", "1"), ("0", "(-1)"), ("2", "3"), ("2", "(1)"),
-    ]  # fmt: skip
+        ("3", "4"),
+        ("3", "(2)"),
+        ("0", "1"),
+        ("0", "(-1)"),
+        ("2", "3"),
+        ("2", "(1)"),
+    ]
     assert changes(b"def f():\n    a: Literal[3] = b\n", "number") == []
 
 
@@ -105,28 +112,36 @@ def reached(**outcomes: str) -> Reached:
     }
     return Reached(
         {
-            name: {"outcome": outcomes.get(name.partition("::")[2], "passed"), "is_fast": "slow" not in name, "cost": 5 if "slow" in name else 1, "hits": hits}
+            name: {
+                "outcome": outcomes.get(name.partition("::")[2], "passed"),
+                "is_fast": "slow" not in name,
+                "cost": 5 if "slow" in name else 1,
+                "hits": hits,
+            }
             for name, hits in tests.items()
         },
         {"z.py": ["imported"]},
-    )  # fmt: skip
+    )
 
 
 def test_tests_that_reach_a_place_run_and_no_others() -> None:
-    assert list(reached().tests_for("key", only_fast=False)) == ["x.py::direct", "z.py::direct_and_slow"]  # fmt: skip
+    assert list(reached().tests_for("key", only_fast=False)) == ["x.py::direct", "z.py::direct_and_slow"]
     assert list(reached().tests_for("key", only_fast=True)) == ["x.py::direct"]
     assert reached().tests_for("nothing", only_fast=False) == {}
 
 
 def test_tests_that_fail_or_are_skipped_in_the_unchanged_tree_are_not_used() -> None:
-    assert list(reached(direct="skipped").tests_for("key", only_fast=False)) == ["z.py::direct_and_slow"]  # fmt: skip
-    assert list(reached(direct="failed").tests_for("key", only_fast=False)) == ["z.py::direct_and_slow"]  # fmt: skip
+    assert list(reached(direct="skipped").tests_for("key", only_fast=False)) == ["z.py::direct_and_slow"]
+    assert list(reached(direct="failed").tests_for("key", only_fast=False)) == ["z.py::direct_and_slow"]
 
 
 def test_what_is_reached_at_import_is_tested_by_all_first_by_the_file_that_imports() -> None:
     assert list(reached().tests_for("imported", only_fast=False)) == [
-        "z.py::imports", "z.py::direct_and_slow", "x.py::direct", "y.py::other",
-    ]  # fmt: skip
+        "z.py::imports",
+        "z.py::direct_and_slow",
+        "x.py::direct",
+        "y.py::other",
+    ]
 
 
 def test_marks_stand_before_the_innermost_statement_and_change_nothing_else() -> None:
@@ -138,7 +153,7 @@ def test_marks_stand_before_the_innermost_statement_and_change_nothing_else() ->
     def marked(text: bytes) -> str:
         begin = source.index(text)
         line, column = source.count(b"\n", 0, begin) + 1, begin - source.rfind(b"\n", 0, begin) - 1
-        return ast.unparse(with_marks(ast.parse(source), [[line, column, line, column + len(text), 7]]))  # fmt: skip
+        return ast.unparse(with_marks(ast.parse(source), [[line, column, line, column + len(text), 7]]))
 
     mark = "_mutant_place_is_reached(7)"
     assert f"'''Doc.'''\n    {mark}\n".replace("'''", '"""') in marked(b"1)"[:1])
@@ -183,9 +198,7 @@ def test_mutants_are_found_by_the_tests_that_reach_them(tmp_path: Path, tree: Pa
     )
     drawn = draw(tree / "transformer_cli", ("legs",), 100, seed=1)
     by_change = {one.mutant.after: one for one in drawn}
-    workshop = Workshop(
-        tree, tmp_path / "shop", sys.executable, ["tests/legs"], preloaded=["pytest"]
-    )
+    workshop = Workshop(tree, tmp_path / "shop", sys.executable, ["tests/legs"], preloaded=["pytest"])
     found = workshop.reached(drawn)
     known = Reached(found["tests"], found["at_import"])
 
@@ -210,15 +223,15 @@ def walking_is_unchanged(tree: Path) -> bool:
     return (tree / name).read_text() == FILES[name]
 
 
-def test_folders_that_count_as_one_room_are_drawn_together_where_the_tree_has_them(tree: Path) -> None:  # fmt: skip
+def test_folders_that_count_as_one_room_are_drawn_together_where_the_tree_has_them(tree: Path) -> None:
     package = tree / "transformer_cli"
     drawn = draw(package, ("arms+legs+wings",), 1000, seed=1)
     assert {one.room for one in drawn} == {"arms"}
     assert {one.file for one in drawn} == {"arms/wave.py", "legs/walking.py"}
-    assert {one.key for one in drawn} == {one.key for one in draw(package, ("arms", "legs"), 1000, seed=1)}  # fmt: skip
+    assert {one.key for one in drawn} == {one.key for one in draw(package, ("arms", "legs"), 1000, seed=1)}
 
 
-def test_equally_many_mutants_are_drawn_per_room_and_more_of_them_only_add_to_the_first(tree: Path) -> None:  # fmt: skip
+def test_equally_many_mutants_are_drawn_per_room_and_more_of_them_only_add_to_the_first(tree: Path) -> None:
     package = tree / "transformer_cli"
     drawn = draw(package, ("arms", "legs"), 6, seed=1)
     assert [one.room for one in drawn] == ["arms", "legs"] * 3
@@ -227,9 +240,19 @@ def test_equally_many_mutants_are_drawn_per_room_and_more_of_them_only_add_to_th
 
 
 def test_the_report_has_a_share_for_each_room_and_names_the_survivors() -> None:
-    result = {"room": "legs", "kind": "number", "file": "legs/a.py", "line": 3, "function": "run",
-              "before": "1", "after": "2", "tests": 4, "reaching": 9, "verdict": "survived"}  # fmt: skip
-    lines = report([result, result | {"verdict": "killed"}, result | {"verdict": "endless", "room": "arms"}])  # fmt: skip
+    result = {
+        "room": "legs",
+        "kind": "number",
+        "file": "legs/a.py",
+        "line": 3,
+        "function": "run",
+        "before": "1",
+        "after": "2",
+        "tests": 4,
+        "reaching": 9,
+        "verdict": "survived",
+    }
+    lines = report([result, result | {"verdict": "killed"}, result | {"verdict": "endless", "room": "arms"}])
     assert "legs                       2      1   50 %" in lines
     assert "arms                       1      1  100 %" in lines
     assert lines[-1] == "  legs/a.py:3 run, number: 1 -> 2 (4 of 9 tests that reach it)"
@@ -238,7 +261,7 @@ def test_the_report_has_a_share_for_each_room_and_names_the_survivors() -> None:
 @pytest.mark.parametrize(
     ("code", "ending"),
     [(0, "passed"), (1, "failed"), (2, "passed"), (5, "nothing"), (-11, "failed"), (-24, "endless"), (-27, "endless")],
-)  # fmt: skip
+)
 def test_the_ending_of_a_test_run_follows_from_its_exit_code(code: int, ending: str) -> None:
     assert ending_of(code, has_begun=True) == ending
 

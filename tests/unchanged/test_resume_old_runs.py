@@ -17,7 +17,7 @@ from .resume_old_runs import CASES, MIDDLE, Case, config_of, first_difference, h
 RESULT: dict[str, Any] = {
     "reports": [{"kind": "train", "step": 31, "loss": 2.5}, {"kind": "train", "step": 32, "loss": 2.25}],
     "tensors": {"model.safetensors": {"a": "1", "b": "2"}},
-}  # fmt: skip
+}
 
 
 def changed(*path: Any, value: Any) -> dict[str, Any]:
@@ -36,14 +36,20 @@ def test_equal_results_have_no_difference() -> None:
 @pytest.mark.parametrize(
     ("now", "message"),
     [
-        (changed("reports", 1, "loss", value=2.2500000000000004), "step 32, train: loss was 2.25, is 2.2500000000000004"),
+        (
+            changed("reports", 1, "loss", value=2.2500000000000004),
+            "step 32, train: loss was 2.25, is 2.2500000000000004",
+        ),
         (changed("reports", 0, "norm", value=1), "step 31, train: norm was None, is 1"),
         (changed("reports", value=RESULT["reports"][:1]), "2 reports before, 1 now"),
-        (changed("tensors", "model.safetensors", "b", value="3"), "the losses are equal, but the tensor b of model.safetensors differs"),
+        (
+            changed("tensors", "model.safetensors", "b", value="3"),
+            "the losses are equal, but the tensor b of model.safetensors differs",
+        ),
         (changed("tensors", "model.safetensors", "c", value="3"), "tensor c of model.safetensors is only in one"),
         (changed("tensors", value={}), "files of tensors"),
     ],
-)  # fmt: skip
+)
 def test_the_first_difference_is_named(now: dict[str, Any], message: str) -> None:
     assert message in (first_difference(RESULT, now) or "")
 
@@ -51,7 +57,7 @@ def test_the_first_difference_is_named(now: dict[str, Any], message: str) -> Non
 def tensors(**values: bytes) -> bytes:
     header, data = {}, b""
     for name, value in values.items():
-        header[name] = {"dtype": "U8", "shape": [len(value)], "data_offsets": [len(data), len(data) + len(value)]}  # fmt: skip
+        header[name] = {"dtype": "U8", "shape": [len(value)], "data_offsets": [len(data), len(data) + len(value)]}
         data += value
     encoded = json.dumps(header).encode()
     return struct.pack("<Q", len(encoded)) + encoded + data
@@ -72,7 +78,7 @@ def test_speeds_and_the_updates_before_the_middle_do_not_count(tmp_path: Path) -
     checkpoint = run / "checkpoints/step-00000080"
     checkpoint.mkdir(parents=True)
     (checkpoint / "model.safetensors").write_bytes(tensors(x=b"1"))
-    lines = [{"step": step, "loss": 1.0, "target_tokens_per_second": 9.0} for step in (MIDDLE, MIDDLE + 1)]  # fmt: skip
+    lines = [{"step": step, "loss": 1.0, "target_tokens_per_second": 9.0} for step in (MIDDLE, MIDDLE + 1)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = result_of(tmp_path)
     assert result["reports"] == [{"step": MIDDLE + 1, "loss": 1.0}]
@@ -84,12 +90,12 @@ def test_each_two_choices_meet_in_a_run() -> None:
     rows = [row for row in rows if row[2] != "symbols"]
     for first, second in itertools.combinations(range(4), 2):
         pairs = {(row[first], row[second]) for row in rows}
-        assert len(pairs) == len({row[first] for row in rows}) * len({row[second] for row in rows}) == 4  # fmt: skip
+        assert len(pairs) == len({row[first] for row in rows}) * len({row[second] for row in rows}) == 4
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_config_of_each_run_is_valid(case: Case, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(config_of(case), encoding="utf-8")
     config = load_config(tmp_path / "run.yaml")
-    assert (config.runtime.precision, config.training.optimizer) == (case.precision, case.optimizer)  # fmt: skip
+    assert (config.runtime.precision, config.training.optimizer) == (case.precision, case.optimizer)
     assert config.training.log_every == 1

@@ -65,8 +65,12 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     package = tmp_path / "made"
     (package / "inner").mkdir(parents=True)
     for name, text in {
-        "__init__": "", "first": FIRST, "inner/__init__": "", "inner/second": SECOND, "third": THIRD,
-    }.items():  # fmt: skip
+        "__init__": "",
+        "first": FIRST,
+        "inner/__init__": "",
+        "inner/second": SECOND,
+        "third": THIRD,
+    }.items():
         (package / f"{name}.py").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield package
@@ -108,8 +112,9 @@ def test_each_function_has_its_lines_its_calls_and_its_callers(package: Path) ->
     assert found["inner/second.py:back"] == (2, 2, [by_lambda])
     assert found["inner/second.py:work"] == (2, 1, ["(outside)"]), "a thread calls it"
     assert by_function(details)[-1].split() == [
-        *("2", "2", "1", "inner/second.py:first_of"), *("<-", "inner/second.py:back"),
-    ]  # fmt: skip
+        *("2", "2", "1", "inner/second.py:first_of"),
+        *("<-", "inner/second.py:back"),
+    ]
 
 
 def test_an_arrow_goes_from_the_file_of_the_caller_to_that_of_the_callee(package: Path) -> None:

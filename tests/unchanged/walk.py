@@ -127,7 +127,7 @@ class Counter:
             ),
             "arrows": self._relative(self._arrows),
             "direct_arrows": self._relative(self._direct_arrows),
-        }  # fmt: skip
+        }
 
     def _relative(self, pairs: set[tuple[str, str]]) -> list[list[str]]:
         return sorted([self._short(a), self._short(b)] for a, b in pairs)
@@ -173,10 +173,18 @@ def walk(name: str, tree: Path, counter: Counter) -> None:
         return
     commands = {
         "translate": ["translate", SENTENCE, *run, *plain],
-        "train": ["train", "--config", "copy.yaml", "--set", "training.max_steps=3", *plain,
-                  "--set", "runtime.device=cpu"],
+        "train": [
+            "train",
+            "--config",
+            "copy.yaml",
+            "--set",
+            "training.max_steps=3",
+            *plain,
+            "--set",
+            "runtime.device=cpu",
+        ],
         "docx": ["translate", "--input", "small.docx", "--output", "small.it.docx", *run, *plain],
-    }  # fmt: skip
+    }
     if name == "docx":
         write_docx(Path("small.docx"), ["The red cars are here.", SENTENCE])
     counter.start()
@@ -272,9 +280,7 @@ def write_docx(path: Path, paragraphs: list[str]) -> None:
 def package_of(python: str) -> Path:
     """The folder of the package that this Python imports."""
     code = "import importlib.util as u; print(u.find_spec('transformer_cli').submodule_search_locations[0])"
-    found = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, check=True, cwd="/"
-    )
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     return Path(found.stdout.strip())
 
 
@@ -284,9 +290,15 @@ def counted(python: str, package: Path, name: str) -> dict[str, Any]:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
     with tempfile.TemporaryDirectory(prefix="tfm-walk-") as folder:
         ended = subprocess.run(
-            command, cwd=folder, env=environment, text=True, capture_output=True, check=False,
-            timeout=SECONDS_FOR_ONE_WALK, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS_FOR_ONE_WALK,
+            stdin=subprocess.DEVNULL,
+        )
     if ended.returncode:
         sys.exit(f"the walk {name} failed with exit code {ended.returncode}:\n{ended.stderr}")
     return dict(json.loads(ended.stdout.splitlines()[-1]))
@@ -303,10 +315,7 @@ def part_of(result: dict[str, Any], folder: str) -> dict[str, Any]:
         return f"/{folder}" in f"/{name}"
 
     return {
-        **{
-            kind: [name for name in result[kind] if lies_in(name)]
-            for kind in ("files", "with_classes", "functions")
-        },
+        **{kind: [name for name in result[kind] if lies_in(name)] for kind in ("files", "with_classes", "functions")},
         **{
             kind: [pair for pair in result[kind] if all(lies_in(end) for end in pair)]
             for kind in ("arrows", "direct_arrows")
@@ -335,7 +344,7 @@ def by_folder(files: list[str]) -> list[str]:
     for file in files:
         folder, _, name = file.rpartition("/")
         folders[folder].append(name)
-    return [f"  {folder or '.'}/ ({len(names)}): {', '.join(names)}" for folder, names in sorted(folders.items())]  # fmt: skip
+    return [f"  {folder or '.'}/ ({len(names)}): {', '.join(names)}" for folder, names in sorted(folders.items())]
 
 
 def by_function(details: list[tuple[str, str, int, int, list[str]]]) -> list[str]:
@@ -360,12 +369,10 @@ def _say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", default=sys.executable, help="of the tree that is measured")
-    parser.add_argument(
-        "--package", type=Path, help="its folder; default: what that Python imports"
-    )
+    parser.add_argument("--package", type=Path, help="its folder; default: what that Python imports")
     parser.add_argument("--walks", nargs="+", choices=WALKS, default=WALKS)
-    parser.add_argument("--files", nargs="*", choices=WALKS, help="list the files of these walks, or of all")  # fmt: skip
-    parser.add_argument("--functions", nargs="*", choices=WALKS, help="list the functions of these walks, or of all")  # fmt: skip
+    parser.add_argument("--files", nargs="*", choices=WALKS, help="list the files of these walks, or of all")
+    parser.add_argument("--functions", nargs="*", choices=WALKS, help="list the functions of these walks, or of all")
     parser.add_argument("--json", type=Path, help="also write all that was counted to this file")
     parser.add_argument("--inside", choices=WALKS, help=argparse.SUPPRESS)
     options = parser.parse_args()

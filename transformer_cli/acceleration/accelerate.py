@@ -95,9 +95,7 @@ class FusedAttention(MultiHeadAttention):
     cast_of_all: Cast | None = None
     cast_of_keys_and_values: Cast | None = None
 
-    def forward(
-        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.forward`."""
         if x is not context or self.cast_of_all is None:
             return super().forward(x, context, mask, rotation)
@@ -107,9 +105,7 @@ class FusedAttention(MultiHeadAttention):
         heads = self.attend(self._queries(queries, rotation), keys, values, mask)
         return self.output(heads.transpose(1, 2).flatten(2))
 
-    def keys_and_values(
-        self, context: Tensor, rotation: Rotation | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:
         """See `MultiHeadAttention.keys_and_values`."""
         if self.cast_of_keys_and_values is None:
             return super().keys_and_values(context, rotation)
@@ -124,9 +120,7 @@ class FusedAttention(MultiHeadAttention):
         """See `attend_fused`."""
         return attend_fused(queries, keys, values, mask, self.dropout)
 
-    def weights(
-        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
-    ) -> Tensor:
+    def weights(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.weights`; a fused kernel keeps no weights, so the plain form computes them."""
         return super().weights(x, context, visible_of(mask), rotation)
 

@@ -95,8 +95,7 @@ class BiasedDecoding:
                 sizes = num_sentences, of_target.num_groups, of_target.width
                 self._caches.append(AppendOnlyCache(*sizes, dtype))
             keys, values = (
-                one.unflatten(0, (num_sentences, -1))
-                for one in layer.cross_attention.keys_and_values(positions)
+                one.unflatten(0, (num_sentences, -1)) for one in layer.cross_attention.keys_and_values(positions)
             )
             keys = keys.permute(0, 2, 3, 1).contiguous()  # (B, G, K, S)
             self._sources.append((keys, values.transpose(1, 2).contiguous()))  # (B, G, S, K)
@@ -115,9 +114,7 @@ class BiasedDecoding:
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
         """Of layer `number`: attend to the source of each row."""
-        return attend_with_bias(
-            self._of_sentences(queries), *self._sources[number], self._source_bias
-        )
+        return attend_with_bias(self._of_sentences(queries), *self._sources[number], self._source_bias)
 
     def _of_sentences(self, heads: Tensor) -> Tensor:
         """(R, H, K) to (b, s, H, K)."""

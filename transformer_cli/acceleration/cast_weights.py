@@ -202,9 +202,7 @@ class _CastAtOnce(torch.autograd.Function):
     """Joins and casts tensors; one kernel for all of them, and one for their gradients."""
 
     @staticmethod
-    def forward(
-        ctx: Any, dtype: torch.dtype, lengths: tuple[int, ...], *tensors: Tensor
-    ) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, dtype: torch.dtype, lengths: tuple[int, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
         found, parts, start = list[Tensor](), list[Tensor](), 0
         for length in lengths:
             group = tensors[start : start + length]
@@ -226,7 +224,7 @@ class _CastAtOnce(torch.autograd.Function):
         wide = [torch.empty_like(one, dtype=ctx.dtype) for one in parts]
         torch._foreach_copy_(wide, parts)
         needs = ctx.needs_input_grad[2:]
-        return None, None, *(one if is_used else None for one, is_used in zip(wide, needs, strict=True))  # fmt: skip
+        return None, None, *(one if is_used else None for one, is_used in zip(wide, needs, strict=True))
 
 
 class _AlignedLinear(torch.autograd.Function):
@@ -236,9 +234,7 @@ class _AlignedLinear(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
         rows = x.to(dtype).flatten(0, -2)
         matrix, added = aligned(weight, dtype), None if bias is None else aligned(bias, dtype)
         ctx.save_for_backward(rows, matrix)
@@ -260,9 +256,7 @@ class _AlignedLinear(torch.autograd.Function):
 
 def aligned(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """A copy in another precision, with rows of zeros below, so that their number is a multiple of 8."""
-    found = tensor.new_zeros(
-        (len(tensor) + -len(tensor) % ALIGNMENT, *tensor.shape[1:]), dtype=dtype
-    )
+    found = tensor.new_zeros((len(tensor) + -len(tensor) % ALIGNMENT, *tensor.shape[1:]), dtype=dtype)
     found[: len(tensor)] = tensor
     return found
 
@@ -282,10 +276,10 @@ def cast_in_place(module: nn.Module, dtype: torch.dtype) -> None:
     for attention in (one for one in module.modules() if isinstance(one, MultiHeadAttention)):
         layers = attention.query, attention.key, attention.value
         weight = torch.cat([one.weight for one in layers]).to(dtype)
-        bias = torch.cat([one.bias for one in layers]).to(dtype) if attention.query.bias is not None else None  # fmt: skip
+        bias = torch.cat([one.bias for one in layers]).to(dtype) if attention.query.bias is not None else None
         num_queries = len(attention.query.weight)
         setattr(attention, QUERY_KEY_VALUE, (weight, bias))
-        setattr(attention, KEY_VALUE, (weight[num_queries:], None if bias is None else bias[num_queries:]))  # fmt: skip
+        setattr(attention, KEY_VALUE, (weight[num_queries:], None if bias is None else bias[num_queries:]))
         # Parts of the same memory.
         sizes = [len(one.weight) for one in layers]
         for number, layer in enumerate(layers):

@@ -131,9 +131,7 @@ class TransformerOnCpu(Transformer):
 class AttentionOnCpu(MultiHeadAttention):
     """All projections of one input in one function, and attention in another."""
 
-    def forward(
-        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.forward`."""
         if x is not context or not trains_on_cpu(x):
             return super().forward(x, context, mask, rotation)
@@ -143,18 +141,14 @@ class AttentionOnCpu(MultiHeadAttention):
         heads = self.attend(self._queries(queries, rotation), keys, values, mask)
         return self.output(heads.transpose(1, 2).flatten(2))
 
-    def keys_and_values(
-        self, context: Tensor, rotation: Rotation | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:
         """See `MultiHeadAttention.keys_and_values`."""
         if not trains_on_cpu(context):
             return super().keys_and_values(context, rotation)
         keys, values = project_on_cpu(context, (self.key, self.value))
         return self._keys_and_values(keys, values, rotation)
 
-    def weights(
-        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
-    ) -> Tensor:
+    def weights(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.weights`."""
         return super().weights(x, context, visible_of(mask), rotation)
 
@@ -346,12 +340,8 @@ class _Projections(torch.autograd.Function):
             for g, weight in zip(flat[1:], weights[1:], strict=True):
                 of_x.addmm_(g, weight)
             of_x = of_x.view(ctx.shape)
-        of_weights = [
-            g.T @ rows if is_used else None for g, is_used in zip(flat, needs_weights, strict=True)
-        ]
-        of_biases = [
-            g.sum(0) if is_used else None for g, is_used in zip(flat, needs_biases, strict=True)
-        ]
+        of_weights = [g.T @ rows if is_used else None for g, is_used in zip(flat, needs_weights, strict=True)]
+        of_biases = [g.sum(0) if is_used else None for g, is_used in zip(flat, needs_biases, strict=True)]
         return of_x, *of_weights, *of_biases
 
 

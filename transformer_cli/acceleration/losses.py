@@ -55,15 +55,11 @@ class _SumOverTokens(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> tuple[Tensor, Tensor]:
         """(B, T, V) and (B, T) int64 to two numbers: the objective and the negative log-likelihood."""
         rows, ids = logits.flatten(0, 1), target_ids.flatten()
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        log_sums, of_truth, of_labels = (
-            torch.empty(len(rows), dtype=dtype, device=logits.device) for _ in range(3)
-        )
+        log_sums, of_truth, of_labels = (torch.empty(len(rows), dtype=dtype, device=logits.device) for _ in range(3))
         for part in parts(rows):
             scores = rows[part].to(dtype, copy=True)
             of_truth[part] = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
@@ -72,9 +68,7 @@ class _SumOverTokens(torch.autograd.Function):
         ctx.save_for_backward(logits, target_ids, log_sums)
         ctx.labels = labels
         is_padding = ids == labels.pad_id
-        objective, likelihood = (
-            (log_sums - one).masked_fill_(is_padding, 0.0).sum() for one in (of_labels, of_truth)
-        )
+        objective, likelihood = ((log_sums - one).masked_fill_(is_padding, 0.0).sum() for one in (of_labels, of_truth))
         ctx.mark_non_differentiable(likelihood)
         return objective, likelihood
 
@@ -100,9 +94,7 @@ def _log_sum_exp(scores: Tensor) -> Tensor:
 
 
 def _fill_rows_with_zeros(matrix: Tensor, is_chosen: Tensor) -> None:
-    if (
-        matrix.device.type == "cpu"
-    ):  # writes only these rows; elsewhere `nonzero` would wait for the device
+    if matrix.device.type == "cpu":  # writes only these rows; elsewhere `nonzero` would wait for the device
         matrix.index_fill_(0, is_chosen.nonzero().squeeze(-1), 0.0)
     else:
         matrix.masked_fill_(is_chosen.unsqueeze(-1), 0.0)
@@ -136,9 +128,7 @@ class _Divergence(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor, is_symmetric: bool
-    ) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor, is_symmetric: bool) -> Tensor:
         ctx.save_for_backward(logits, other_logits, is_real)
         ctx.is_symmetric = is_symmetric
         dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -152,10 +142,7 @@ class _Divergence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None, None]:
         logits, other_logits, is_real = ctx.saved_tensors
-        gradients = [
-            torch.empty_like(one, memory_format=torch.contiguous_format)
-            for one in (logits, other_logits)
-        ]
+        gradients = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in (logits, other_logits)]
         for part, log_p, log_q in _parts_of_both(logits, other_logits):
             p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
             scale = given * is_real.flatten()[part].unsqueeze(-1)
@@ -219,9 +206,7 @@ class _CompiledSums(torch.autograd.Function):
     """Both sums of logits (N, V) and ids (N,), with a gradient for the first one."""
 
     @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> tuple[Tensor, Tensor]:
         objective, likelihood, log_sums = compiled(_sums)(logits, target_ids, labels)
         ctx.save_for_backward(logits, target_ids, log_sums)
         ctx.labels = labels
@@ -233,17 +218,14 @@ class _CompiledSums(torch.autograd.Function):
         return compiled(_gradient_of_sums)(*ctx.saved_tensors, of_objective, ctx.labels), None, None
 
 
-def _sums(
-    logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
-) -> tuple[Tensor, Tensor, Tensor]:
+def _sums(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> tuple[Tensor, Tensor, Tensor]:
     """Objective () and negative log-likelihood (), and for each position the log of its sum of exp(logits), (N,)."""
     scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
     of_truth = scores.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
     log_sums = scores.logsumexp(-1)
     is_padding = target_ids == labels.pad_id
     objective, likelihood = (
-        (log_sums - one).masked_fill(is_padding, 0.0).sum()
-        for one in (labels.mean_of(scores, of_truth), of_truth)
+        (log_sums - one).masked_fill(is_padding, 0.0).sum() for one in (labels.mean_of(scores, of_truth), of_truth)
     )
     return objective, likelihood, log_sums
 
@@ -259,9 +241,7 @@ def _gradient_of_sums(
     probabilities = (logits.to(log_sums.dtype) - log_sums.unsqueeze(-1)).exp()
     symbols = torch.arange(logits.size(-1), device=logits.device)
     # Each symbol is compared with the true one, because to write to the true ones would take a kernel more.
-    is_true, is_pad = (
-        (symbols == one).to(log_sums.dtype) for one in (target_ids.unsqueeze(-1), labels.pad_id)
-    )
+    is_true, is_pad = ((symbols == one).to(log_sums.dtype) for one in (target_ids.unsqueeze(-1), labels.pad_id))
     label = labels.of_each + labels.of_truth * is_true + labels.of_pad * is_pad
     is_padding = (target_ids == labels.pad_id).unsqueeze(-1)
     gradient = ((probabilities - label) * of_objective).masked_fill(is_padding, 0.0)
@@ -346,9 +326,7 @@ class _Chunk(NamedTuple):
     become_gradient: _BecomeGradient
 
 
-def likelihood_loss_on_cpu(
-    output: nn.Linear, x: Tensor, target_ids: Tensor, labels: SmoothedLabels
-) -> LossSums:
+def likelihood_loss_on_cpu(output: nn.Linear, x: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> LossSums:
     """The same as `likelihood_loss`, for training.
 
     Args:

@@ -183,9 +183,7 @@ def in_parts(size: int, work: int, compute: Callable[[int, int], int]) -> None:
         codes = [compute(0, size)]
     else:
         ends = [part * size // num_parts for part in range(num_parts + 1)]
-        others = [
-            _threads(num_parts - 1).submit(compute, first, end) for first, end in pairwise(ends[1:])
-        ]
+        others = [_threads(num_parts - 1).submit(compute, first, end) for first, end in pairwise(ends[1:])]
         codes = [compute(0, ends[1]), *(one.result() for one in others)]
     if any(codes):
         raise MemoryError("no memory for a translation")
@@ -207,9 +205,7 @@ _ROWS_OF_PARTS = 64  # from which on threads share the rows; else they share the
 class NativeLinear:
     """(N, D) float32 to (N, outputs) float32; see `prepare_quantised`, which gives the same bits without a kernel."""
 
-    def __init__(
-        self, kernels: Kernels, integers: Tensor, scales: Tensor, bias: Tensor, *, has_relu: bool
-    ) -> None:
+    def __init__(self, kernels: Kernels, integers: Tensor, scales: Tensor, bias: Tensor, *, has_relu: bool) -> None:
         """
         Args:
             kernels: of this processor.
@@ -238,9 +234,7 @@ class NativeLinear:
         _, fours, *sizes = self._weights.shape
         packed = torch.empty(-(-len(ids) // _PANEL), fours, *sizes, dtype=torch.uint8)
         chosen = ids.contiguous()
-        self._kernels.choose_outputs(
-            self._weights.data_ptr(), fours, chosen.data_ptr(), len(ids), packed.data_ptr()
-        )
+        self._kernels.choose_outputs(self._weights.data_ptr(), fours, chosen.data_ptr(), len(ids), packed.data_ptr())
         found._hold(packed, self._scales[ids], self._bias[ids])
         return found
 
@@ -254,9 +248,16 @@ class NativeLinear:
 
         def compute(first_row: int, end_row: int, first_panel: int, end_panel: int) -> int:
             return self._kernels.linear(
-                inputs + first_row * width * 4, end_row - first_row, width, *self.addresses, self.num_outputs,
-                first_panel, end_panel, self.has_relu, results + first_row * self.num_outputs * 4,
-            )  # fmt: skip
+                inputs + first_row * width * 4,
+                end_row - first_row,
+                width,
+                *self.addresses,
+                self.num_outputs,
+                first_panel,
+                end_panel,
+                self.has_relu,
+                results + first_row * self.num_outputs * 4,
+            )
 
         work = num_rows * self.num_outputs * width
         if num_rows >= _ROWS_OF_PARTS:
@@ -289,9 +290,13 @@ class NativeNorm:
         rows = x.contiguous()
         found = torch.empty_like(rows)
         self._kernels.layer_norm(
-            rows.data_ptr(), rows.numel() // rows.size(-1), rows.size(-1), *self.addresses,
-            self.epsilon, found.data_ptr(),
-        )  # fmt: skip
+            rows.data_ptr(),
+            rows.numel() // rows.size(-1),
+            rows.size(-1),
+            *self.addresses,
+            self.epsilon,
+            found.data_ptr(),
+        )
         return found
 
 
@@ -304,9 +309,7 @@ class Lists:
     of_rows: Tensor  # (R,) int32: the list of each row
 
 
-def attend_to_lists(
-    kernels: Kernels, queries: Tensor, keys: Tensor, values: Tensor, lists: Lists
-) -> Tensor:
+def attend_to_lists(kernels: Kernels, queries: Tensor, keys: Tensor, values: Tensor, lists: Lists) -> Tensor:
     """What each query gathers.
 
     Args:
@@ -326,11 +329,22 @@ def attend_to_lists(
 
     def compute(first: int, end: int) -> int:
         return kernels.attend(
-            inputs + first * stride * 4, stride, end - first, num_groups, num_heads // num_groups, width,
-            of_keys.data_ptr(), of_keys.stride(0), of_values.data_ptr(), of_values.stride(0),
-            lists.positions.data_ptr(), lists.positions.stride(0), lists.of_rows.data_ptr() + first * 4,
-            lists.counts.data_ptr(), results + first * num_heads * width * 4,
-        )  # fmt: skip
+            inputs + first * stride * 4,
+            stride,
+            end - first,
+            num_groups,
+            num_heads // num_groups,
+            width,
+            of_keys.data_ptr(),
+            of_keys.stride(0),
+            of_values.data_ptr(),
+            of_values.stride(0),
+            lists.positions.data_ptr(),
+            lists.positions.stride(0),
+            lists.of_rows.data_ptr() + first * 4,
+            lists.counts.data_ptr(),
+            results + first * num_heads * width * 4,
+        )
 
     # The lists may be shorter than the room for them; this only chooses the number of threads.
     in_parts(num_rows, 2 * num_rows * num_heads * width * lists.positions.size(1), compute)
@@ -384,10 +398,18 @@ def native_loss(
 
     def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
         kernels.loss(
-            logits.data_ptr() + first * size, logits.dtype == torch.bfloat16, end - first, logits.size(1),
-            _address(offsets), _address(sums), ids[first:end].data_ptr(), *probabilities,
-            workspace.data_ptr(), results[0, first:end].data_ptr(), results[1, first:end].data_ptr(),
-        )  # fmt: skip
+            logits.data_ptr() + first * size,
+            logits.dtype == torch.bfloat16,
+            end - first,
+            logits.size(1),
+            _address(offsets),
+            _address(sums),
+            ids[first:end].data_ptr(),
+            *probabilities,
+            workspace.data_ptr(),
+            results[0, first:end].data_ptr(),
+            results[1, first:end].data_ptr(),
+        )
 
     _compute_rows(len(ids), logits.size(1), of_bias, compute, num_workspaces=1)
     return results[0], results[1]
@@ -417,18 +439,26 @@ def native_twin_loss(
 
     def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
         kernels.twin_loss(
-            one.data_ptr() + first * size, other.data_ptr() + first * size, one.dtype == torch.bfloat16,
-            end - first, one.size(1), _address(offsets), _address(sums), ids[first:end].data_ptr(), *probabilities,
-            factor, workspace.data_ptr(), results[0, first:end].data_ptr(), results[1, first:end].data_ptr(),
-        )  # fmt: skip
+            one.data_ptr() + first * size,
+            other.data_ptr() + first * size,
+            one.dtype == torch.bfloat16,
+            end - first,
+            one.size(1),
+            _address(offsets),
+            _address(sums),
+            ids[first:end].data_ptr(),
+            *probabilities,
+            factor,
+            workspace.data_ptr(),
+            results[0, first:end].data_ptr(),
+            results[1, first:end].data_ptr(),
+        )
 
     _compute_rows(len(ids), one.size(1), of_bias, compute, num_workspaces=4)
     return results[0], results[1]
 
 
-def _compute_rows(
-    num_rows: int, width: int, of_bias: Tensor | None, compute: Call, *, num_workspaces: int
-) -> None:
+def _compute_rows(num_rows: int, width: int, of_bias: Tensor | None, compute: Call, *, num_workspaces: int) -> None:
     """Each part of the rows has its own workspace and its own sums, which are then added in the order of the parts."""
     sums_of_parts: dict[int, Tensor] = {}
 
@@ -455,9 +485,7 @@ def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:
     return logits
 
 
-def native_recurrence(
-    kernels: Kernels, projected: Tensor, states: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def native_recurrence(kernels: Kernels, projected: Tensor, states: Tensor | None) -> tuple[Tensor, Tensor]:
     """One step of an SSRU.
 
     Args:
@@ -472,15 +500,11 @@ def native_recurrence(
     num_rows, width = len(inputs), inputs.size(1) // 2
     cells = torch.empty(num_rows, width) if states is None else states.contiguous()
     found = torch.empty(num_rows, width)
-    kernels.recurrence(
-        inputs.data_ptr(), num_rows, width, cells.data_ptr(), is_first, found.data_ptr()
-    )
+    kernels.recurrence(inputs.data_ptr(), num_rows, width, cells.data_ptr(), is_first, found.data_ptr())
     return cells, found
 
 
-def native_top_k(
-    kernels: Kernels, scores: Tensor, offsets: Tensor | None, k: int
-) -> tuple[Tensor, Tensor]:
+def native_top_k(kernels: Kernels, scores: Tensor, offsets: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
     """See `decoding.search.top_k.top_k`; without offsets, nothing is added.
 
     Args:
@@ -493,7 +517,11 @@ def native_top_k(
     values = torch.empty(len(scores), k)
     positions = torch.empty(len(scores), k, dtype=torch.int64)
     kernels.top_k(
-        scores.data_ptr(), *scores.shape, None if of_rows is None else of_rows.data_ptr(), k,
-        values.data_ptr(), positions.data_ptr(),
-    )  # fmt: skip
+        scores.data_ptr(),
+        *scores.shape,
+        None if of_rows is None else of_rows.data_ptr(),
+        k,
+        values.data_ptr(),
+        positions.data_ptr(),
+    )
     return values, positions

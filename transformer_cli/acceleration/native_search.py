@@ -63,10 +63,13 @@ class _Norm(ctypes.Structure):
 
 class _Layer(ctypes.Structure):
     _fields_ = (
-        *((name, _Linear) for name in ("own", "own_output", "source_queries", "source_keys_values", "source_output", "up", "down")),
+        *(
+            (name, _Linear)
+            for name in ("own", "own_output", "source_queries", "source_keys_values", "source_output", "up", "down")
+        ),
         *((name, _Norm) for name in ("own_norm", "source_norm", "feed_forward_norm")),
         ("is_recurrent", _FLAG),
-    )  # fmt: skip
+    )
 
 
 class _Transformer(ctypes.Structure):
@@ -77,7 +80,7 @@ class _Transformer(ctypes.Structure):
         *((name, _Norm) for name in ("encoder_norm", "decoder_norm")),
         *((name, _SIZE) for name in ("encoder_layers", "decoder_layers")),
         *((name, _POINTER) for name in ("encoder", "decoder")),
-    )  # fmt: skip
+    )
 
 
 class _Search(ctypes.Structure):
@@ -97,7 +100,7 @@ class _Search(ctypes.Structure):
         ("ask", _Ask),
         *((name, _SIZE) for name in ("beam", "num_best", "ngram", "longest")),
         *((name, _POINTER) for name in ("penalties", "ids", "lengths", "scores")),
-    )  # fmt: skip
+    )
 
 
 _NO_NORM = _Norm()
@@ -392,9 +395,7 @@ class NativeSearch:
             what.num_always, what.most_of_token = len(shortlist.always), shortlist.best
             what.copies = shortlist.copies
         if pieces is not None:
-            next_states, is_allowed = map(
-                np.ascontiguousarray, (pieces.next_states, pieces.is_allowed)
-            )
+            next_states, is_allowed = map(np.ascontiguousarray, (pieces.next_states, pieces.is_allowed))
             owners += next_states, is_allowed
             what.next_states, what.is_allowed = next_states.ctypes.data, is_allowed.ctypes.data
             what.num_limits = is_allowed.shape[1]

@@ -32,9 +32,7 @@ class BatchedMuon(torch.optim.Muon):
     """
 
     def __init__(self, parameters: Iterable[Tensor], *, weight_decay: float) -> None:
-        super().__init__(
-            parameters, lr=0.0, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
-        )
+        super().__init__(parameters, lr=0.0, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
         self.found_inf: Tensor | None = None  # () float32: 1 if the gradient is not finite
 
     @torch.no_grad()

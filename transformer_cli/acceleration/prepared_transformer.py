@@ -114,9 +114,7 @@ def prepare_linear(
     return small_or_large
 
 
-def prepare_quantised(
-    layers: Sequence[AnyLinear], *, scales: Sequence[float] = (), has_relu: bool = False
-) -> Linear:
+def prepare_quantised(layers: Sequence[AnyLinear], *, scales: Sequence[float] = (), has_relu: bool = False) -> Linear:
     """The same as `prepare_linear` in float32, but inputs and weights are rounded to integers from -127 to 127.
 
     Each row of the input has a scale of its own, and so has each output of the layers: the largest absolute value divided by
@@ -202,9 +200,7 @@ ReadItself = Callable[[Heads], Tensor]
 class PreparedAttention:
     """Projections of one attention; its heads are G groups of g queries, which share keys and values."""
 
-    def __init__(
-        self, attention: MultiHeadAttention, prepare: Prepare, *, reads_itself: bool
-    ) -> None:
+    def __init__(self, attention: MultiHeadAttention, prepare: Prepare, *, reads_itself: bool) -> None:
         self.module = attention
         self.num_groups = attention.num_kv_heads  # G
         self.group_size = attention.num_heads // attention.num_kv_heads  # g
@@ -409,9 +405,7 @@ class OutputRestriction(NamedTuple):
 class PreparedTransformer:
     """The encoder and the decoder steps of a model. Its weights must not change afterwards."""
 
-    def __init__(
-        self, model: Transformer, dtype: torch.dtype, *, is_quantised: bool = False
-    ) -> None:
+    def __init__(self, model: Transformer, dtype: torch.dtype, *, is_quantised: bool = False) -> None:
         """
         Args:
             model: in float32, on the CPU, in eval mode.
@@ -419,17 +413,11 @@ class PreparedTransformer:
             is_quantised: linear layers multiply integers of 8 bits; the dtype is float32.
         """
         self.model, self.dtype = model, dtype
-        prepare: Prepare = (
-            prepare_quantised if is_quantised else partial(prepare_linear, dtype=dtype)
-        )
+        prepare: Prepare = prepare_quantised if is_quantised else partial(prepare_linear, dtype=dtype)
         kernels = self.kernels = find_kernels() if dtype == torch.float32 else None
         """What attends instead of PyTorch; in float32 only."""
-        self.encoder = [
-            PreparedEncoderLayer(layer, prepare, kernels) for layer in model.encoder.layers
-        ]
-        self.decoder = [
-            PreparedDecoderLayer(layer, prepare, kernels) for layer in model.decoder.layers
-        ]
+        self.encoder = [PreparedEncoderLayer(layer, prepare, kernels) for layer in model.encoder.layers]
+        self.decoder = [PreparedDecoderLayer(layer, prepare, kernels) for layer in model.decoder.layers]
         self.encoder_norm = prepare_norm(model.encoder.norm, kernels)
         self.decoder_norm = prepare_norm(model.decoder.norm, kernels)
         self.output = prepare([model.output])
@@ -478,9 +466,7 @@ class PreparedTransformer:
 class PreparedDecoderState:
     """R partial targets, one per row, as `DecoderState`."""
 
-    def __init__(
-        self, prepared: PreparedTransformer, memory: Tensor, source_mask: Tensor | None
-    ) -> None:
+    def __init__(self, prepared: PreparedTransformer, memory: Tensor, source_mask: Tensor | None) -> None:
         self._prepared, self._kernels = prepared, prepared.kernels
         layers = prepared.decoder
         self._reading: BiasedDecoding | ListedDecoding = (
@@ -527,9 +513,7 @@ class PreparedDecoderState:
 _ROOM_IN_LISTS = 32  # steps for which new lists have room; full ones double
 
 
-def read_listed_sources(
-    kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None
-) -> ReadItself:
+def read_listed_sources(kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None) -> ReadItself:
     """Each position of a source reads the real positions of its source; shape and mask are (B, S)."""
     num_sources, length = shape
     of_rows = torch.arange(num_sources, dtype=torch.int32).repeat_interleave(length)

@@ -116,9 +116,7 @@ class _RecordedState(DecoderState):
             self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
 
     def _move_in(self, num_rows: int) -> None:
-        self._buffers.take(
-            self._caches, self._is_source, num_rows, self._source_length, self._length
-        )
+        self._buffers.take(self._caches, self._is_source, num_rows, self._source_length, self._length)
         self._caches.clear()
         self._is_inside = True
 
@@ -225,17 +223,13 @@ class _Buffers:
             keys, values = targets[two] if targets.numel() else (None, None)
             state = states[number] if states.numel() else None
             cache: Any = _Cache(keys, values, state, position)
-            x = layer.forward(
-                x, tuple(sources[two]), target_mask, source_mask, rotation, cache=cache
-            )
+            x = layer.forward(x, tuple(sources[two]), target_mask, source_mask, rotation, cache=cache)
         logits = model.output(model.decoder.norm(x[:, 0]))
         self._scores[:num_rows] = at_least_float32(logits).log_softmax(-1)
         rows.copy_(self._identity[:num_rows])
         position.add_(1)
 
-    def _make_room(
-        self, num_rows: int, source_length: int, target_length: int, like: Tensor
-    ) -> None:
+    def _make_room(self, num_rows: int, source_length: int, target_length: int, like: Tensor) -> None:
         """Let the buffers have at least these sizes; larger ones lie elsewhere, so all recordings are forgotten.
 
         Args:
@@ -261,9 +255,7 @@ class _Buffers:
         dtype = like.dtype
         num_caches = 0 if has_ssru else 2 * num_layers
         self._targets = like.new_zeros(num_caches, size.num_rows, heads, size.target_length, width)
-        self._sources = like.new_zeros(
-            2 * num_layers, size.num_rows, heads, size.source_length, width
-        )
+        self._sources = like.new_zeros(2 * num_layers, size.num_rows, heads, size.source_length, width)
         self._states = torch.zeros(
             num_layers if has_ssru else 0,
             size.num_rows,
@@ -271,16 +263,14 @@ class _Buffers:
             device=device,
             dtype=torch.promote_types(dtype, torch.float32),
         )
-        self._is_source = torch.zeros(
-            size.num_rows, size.source_length, dtype=torch.bool, device=device
-        )
+        self._is_source = torch.zeros(size.num_rows, size.source_length, dtype=torch.bool, device=device)
         self._is_source[:, 0] = True  # each row reads something, also one that no search has used
         self._ids = torch.zeros(size.num_rows, dtype=torch.int64, device=device)
         self._identity = torch.arange(size.num_rows, device=device)
-        self._rows, self._numbers = self._identity.clone(), torch.arange(size.target_length, device=device)  # fmt: skip
+        self._rows, self._numbers = self._identity.clone(), torch.arange(size.target_length, device=device)
         self._position = torch.zeros(1, dtype=torch.int64, device=device)
         scores = torch.promote_types(dtype, torch.float32)
-        self._scores = torch.zeros(size.num_rows, model.output.out_features, device=device, dtype=scores)  # fmt: skip
+        self._scores = torch.zeros(size.num_rows, model.output.out_features, device=device, dtype=scores)
         self._positions = model.table_of_positions(size.target_length)
         x = like.new_zeros(1, size.target_length, 0)
         self._rotation = model.rotation(x)

@@ -186,9 +186,7 @@ def recorder_on(device: torch.device) -> Record:
             finally:
                 current.wait_stream(stream)
             # "thread_local": meanwhile, another thread pins the memory of the next batches.
-            with torch.cuda.graph(
-                graph, pool=memory, stream=stream, capture_error_mode="thread_local"
-            ):
+            with torch.cuda.graph(graph, pool=memory, stream=stream, capture_error_mode="thread_local"):
                 work()
         return graph.replay
 

@@ -149,9 +149,7 @@ def _models_of_one_kind(checkpoints: Iterable[Checkpoint]) -> Iterable[Mapping[s
         if first is None:
             first = checkpoint, kind
         elif kind != first[1]:
-            what = (
-                "tokenizers" if kind[0] == first[1][0] else f"settings of the model ({CONFIG_FILE})"
-            )
+            what = "tokenizers" if kind[0] == first[1][0] else f"settings of the model ({CONFIG_FILE})"
             raise DataError(
                 f"{checkpoint.folder} has other {what} than {first[0].folder}, so their weights cannot be averaged",
                 hint="average checkpoints of one run",

@@ -179,27 +179,20 @@ class Checkpoints:
             self._verified.clear()
         return target
 
-    def _saved_elsewhere(
-        self, known: KnownFolder, snapshot: Snapshot, score: float | None
-    ) -> StorageError:
+    def _saved_elsewhere(self, known: KnownFolder, snapshot: Snapshot, score: float | None) -> StorageError:
         """Save in the renamed folder, or in a new one of another name; return the error that says so."""
         renamed = known.find_nearby()
         what = "removed or moved away" if renamed is None else f"renamed to {renamed}"
-        folder = renamed or unused_path(
-            self.run_folder.with_name(f"{self.run_folder.name}-rescued")
-        )
+        folder = renamed or unused_path(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
         saved = self._at(folder).save(snapshot, score)
         return StorageError(
-            f"{self.run_folder}: this folder was {what} during the training; step {snapshot.step} "
-            f"is saved in {saved}",
+            f"{self.run_folder}: this folder was {what} during the training; step {snapshot.step} is saved in {saved}",
             hint=f"to go on, rename {folder} to {self.run_folder}, then run the same command again",
         )
 
     def _saved_beside_link(self, snapshot: Snapshot, score: float | None) -> StorageError:
         """Save in a new folder, as a checkpoint of this run; return the error that says so."""
-        elsewhere = self._at(
-            unused_path(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
-        )
+        elsewhere = self._at(unused_path(self.run_folder.with_name(f"{self.run_folder.name}-rescued")))
         elsewhere._run_id, elsewhere._saved_at = self._run_id, self._saved_at
         saved = elsewhere.save(snapshot, score)
         return StorageError(
@@ -210,9 +203,7 @@ class Checkpoints:
         )
 
     def _at(self, run_folder: Path) -> "Checkpoints":
-        return Checkpoints(
-            run_folder, self.retention, data_fingerprint=self._data_fingerprint, fs=self._fs
-        )
+        return Checkpoints(run_folder, self.retention, data_fingerprint=self._data_fingerprint, fs=self._fs)
 
     def _continue_run(self, step: int) -> None:
         """Before the first save: take the run's id from its newest checkpoint, or draw one."""
@@ -220,9 +211,7 @@ class Checkpoints:
             return
         newest = self.newest_valid()
         if newest is not None:
-            assert step >= newest.step, (
-                f"step {step} after step {newest.step}: resume, or move_away()"
-            )
+            assert step >= newest.step, f"step {step} after step {newest.step}: resume, or move_away()"
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
         # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
         runs = self.run_folder.absolute().parent.glob("*/")
@@ -273,8 +262,7 @@ class Checkpoints:
                 found
                 for found in kept
                 # What this process has verified before is not read again.
-                if self._verified.get(found.folder.name) != found.manifest
-                and not self._is_verified(found, listing)
+                if self._verified.get(found.folder.name) != found.manifest and not self._is_verified(found, listing)
             ]
             if not damaged:
                 return kept, [found for found in own if found.step in steps]
@@ -336,9 +324,7 @@ def _path_for_invalid(final: Path) -> Path:
 # Files for a checkpoint: its config and its tokenizers, without any path of this machine.
 
 
-def portable_files(
-    config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
-) -> dict[str, bytes]:
+def portable_files(config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer) -> dict[str, bytes]:
     """File names and contents, for `Snapshot.files`."""
     return {
         CONFIG_FILE: to_yaml(portable_config(config)).encode(),
@@ -371,9 +357,7 @@ def _portable_file(corpus: FileCorpus) -> FileCorpus:
 def _portable_set(corpus: HubCorpus) -> HubCorpus:
     """Keep `owner/name` of the hub, but only the last part of a local folder."""
     name = corpus.dataset
-    is_local = (
-        name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
-    )
+    is_local = name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
     dataset = _last_part(name) if is_local else name
     update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
     return corpus.model_copy(update=update)

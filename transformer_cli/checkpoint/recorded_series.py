@@ -47,10 +47,7 @@ def read_series(metrics_file: Path) -> RecordedSeries:
         elif record.get("kind") == "validation":
             _add(found["validation"], step, _figures(record, titles))
             for part in _objects(record.get("directions")):
-                named = (
-                    (f"{name} {part.get('direction')}", value)
-                    for name, value in _figures(part, titles)
-                )
+                named = ((f"{name} {part.get('direction')}", value) for name, value in _figures(part, titles))
                 _add(found["directions"], step, named)
     training, validation, directions = (_in_order(found[kind]) for kind in found)
     return RecordedSeries(training, validation, directions, titles)

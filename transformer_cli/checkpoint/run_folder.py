@@ -100,9 +100,7 @@ class RunFolder:
         boards = board, board / "train", board / "validation"
         for folder in (self.checkpoints_folder, self.given_folder, *boards):
             _require_kind(folder, is_right=folder.is_dir(), kind="a folder")
-        if self.checkpoints_folder.is_dir() and not os.access(
-            self.checkpoints_folder, os.W_OK | os.X_OK
-        ):
+        if self.checkpoints_folder.is_dir() and not os.access(self.checkpoints_folder, os.W_OK | os.X_OK):
             raise CannotCreateError(
                 f"{self.checkpoints_folder}: no permission to write into this folder",
                 hint="change its permissions, or give another name: --set name=...",
@@ -141,18 +139,14 @@ def name_of_run(folder: Path, runs_folder: Path = RUNS) -> str:
 
 
 def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
-    is_junction = getattr(
-        path, "is_junction", None
-    )  # links to folders on Windows, from Python 3.12 on
+    is_junction = getattr(path, "is_junction", None)  # links to folders on Windows, from Python 3.12 on
     if path.is_symlink() or (is_junction is not None and is_junction()):
         raise CannotCreateError(
             f"{path}: a symbolic link; a run writes only into its own folder",
             hint="delete this link, or move its target here; only the whole run folder may be a link",
         )
     if path.exists() and not is_right:
-        raise CannotCreateError(
-            f"{path}: not {kind}", hint=f"move it away: a training makes {kind} of this name"
-        )
+        raise CannotCreateError(f"{path}: not {kind}", hint=f"move it away: a training makes {kind} of this name")
 
 
 # The files of a checkpoint.
@@ -226,9 +220,7 @@ class Checkpoint:
         # The score alone counts if the state does not contain the loss of the validation at this step.
         with suppress(DataError, StorageError, KeyError, TypeError, ValueError):
             validation = self.state()["validation"]
-            if validation["step"] == self.step and not math.isnan(
-                found := float(validation["loss"])
-            ):
+            if validation["step"] == self.step and not math.isnan(found := float(validation["loss"])):
                 loss = found
         return Scored(self.step, self.manifest.score, loss)
 
@@ -411,9 +403,7 @@ def list_checkpoints(folder: Path, prefix: str = "step-") -> Listing:
     return listing
 
 
-def ranked(
-    checkpoints: Sequence[Checkpoint], averages: Sequence[Checkpoint] = ()
-) -> list[Checkpoint]:
+def ranked(checkpoints: Sequence[Checkpoint], averages: Sequence[Checkpoint] = ()) -> list[Checkpoint]:
     """The checkpoints with a score, best first; only those with the run and metric of the newest one.
 
     An average stands directly before or behind the checkpoint that it was compared with. If it was compared with none, or if
@@ -559,9 +549,7 @@ class StateValues:
     def numbers(self, name: str, *, with_nan: bool = False) -> list[float]:
         """A list of numbers; `with_nan` allows NaN among them."""
         return [
-            value
-            if with_nan and isinstance(value, float) and math.isnan(value)
-            else self._checked_number(name, value)
+            value if with_nan and isinstance(value, float) and math.isnan(value) else self._checked_number(name, value)
             for value in self._list(name)
         ]
 
@@ -592,9 +580,7 @@ class StateValues:
 
     def _checked_count(self, name: str, value: Any, most: int) -> int:
         if type(value) is not int or not 0 <= value <= most:
-            raise self.refusal(
-                name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}"
-            )
+            raise self.refusal(name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}")
         return value
 
     def _checked_number(self, name: str, value: Any) -> float:
@@ -657,9 +643,7 @@ def undo_unfinished(run: RunFolder, *, fs: FileSystem) -> Path | None:
     has_started = run.checkpoints_folder.exists() or run.config_file.exists()
     set_aside_folder = earlier[-1] if earlier and not has_started else None
     if set_aside_folder is not None:
-        storage.remove(
-            (path for path in run.records() if _is_in_both(path, set_aside_folder)), fs=fs
-        )
+        storage.remove((path for path in run.records() if _is_in_both(path, set_aside_folder)), fs=fs)
         _move(set_aside_folder, run.checkpoints_folder, fs)
     for path in run.records():
         moved = run.checkpoints_folder / path.name

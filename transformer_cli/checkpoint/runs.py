@@ -143,9 +143,7 @@ def _status(
         return "damaged"
     if newest is None:
         return "empty"
-    is_average = newest.folder.name.startswith(
-        AVERAGE
-    )  # made at the end of a run, and without its state
+    is_average = newest.folder.name.startswith(AVERAGE)  # made at the end of a run, and without its state
     if is_average or (training is not None and _has_ended(newest, training)):
         return "finished"
     return "imported" if _is_imported(newest) else "resumable"

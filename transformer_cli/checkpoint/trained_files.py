@@ -106,9 +106,7 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
     if run is None:
         return _newest(runs_folder)
     if not run.strip():
-        raise MissingInputError(
-            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
-        )
+        raise MissingInputError("the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder)))
     paths = [runs_folder / run, Path(run)]
     for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
         if _is_run(path):
@@ -186,9 +184,7 @@ def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputE
             )
     for path in paths:
         if RunFolder(path).is_begun():
-            return MissingInputError(
-                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(path)
-            )
+            return MissingInputError(f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(path))
     for path in paths:
         if isfile(path / STEPS_FILE):
             return MissingInputError(
@@ -252,9 +248,7 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
     raise AssertionError("no attempt is left, and none has raised an error")
 
 
-def attempts(
-    folder: Path, *, which: Which = "best"
-) -> Iterator[AbstractContextManager[Path, bool | None]]:
+def attempts(folder: Path, *, which: Which = "best") -> Iterator[AbstractContextManager[Path, bool | None]]:
     """The folders of the checkpoints that may be used, the best first, each as a block in which it is read; the caller leaves with the first.
 
     A block ends early where it raises DamagedError or StorageError. Then the next one begins. The block that reads a whole
@@ -274,9 +268,7 @@ def attempts(
     checkpoints_folder = folder / CHECKPOINTS
     if not checkpoints_folder.is_dir():
         if not folder.is_dir():
-            raise MissingInputError(
-                f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
-            )
+            raise MissingInputError(f"{folder}: no such folder", hint="--run takes the name or the folder of a run")
         yield nullcontext(folder)
         return
     listing = list_checkpoints(checkpoints_folder)
@@ -286,9 +278,7 @@ def attempts(
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         yield _attempt(checkpoint.folder, listing)
     if not listing.skipped:
-        raise MissingInputError(
-            f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
-        )
+        raise MissingInputError(f"{folder}: this run has no checkpoint yet", hint="train it: tfm train")
     raise StorageError(
         f"{folder}: no checkpoint is valid:{listing.reasons()}",
         hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
@@ -377,9 +367,7 @@ def hint_on_bad_files() -> Iterator[None]:
     try:
         yield
     except (DataError, ConfigError) as error:
-        error.hint = (
-            error.hint or "copy the whole checkpoint folder again, or use another checkpoint"
-        )
+        error.hint = error.hint or "copy the whole checkpoint folder again, or use another checkpoint"
         raise
 
 
@@ -426,9 +414,7 @@ Files = Mapping[str, bytes]
 """File names and contents."""
 
 
-def converted_files(
-    checkpoint: Checkpoint, library: str, layout: str, convert: Callable[[], Files]
-) -> Files:
+def converted_files(checkpoint: Checkpoint, library: str, layout: str, convert: Callable[[], Files]) -> Files:
     """The files of a converted model: those on disk if they were made from this model, else newly made ones.
 
     The folder lies in the run folder; for a checkpoint that was copied elsewhere, beside it. If it cannot be
@@ -583,9 +569,7 @@ def _without_weights(files: TrainedFiles) -> Transformer:
         return Transformer(files.config.model, *sizes)
 
 
-def _with_weights(
-    files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]
-) -> TrainedModel:
+def _with_weights(files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]) -> TrainedModel:
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"

@@ -24,9 +24,7 @@ def align_command(
     source: SourceFileOption,
     target: TargetFileOption,
     run: RunOption = None,
-    overrides: Annotated[
-        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)] = None,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
@@ -42,9 +40,7 @@ def align_command(
     translator = load_run(run, overrides or [], command="align").translator.towards(to, from_)
     engine = translator.engine
     if not isinstance(engine, ExplainingEngine):
-        raise UsageError(
-            "this engine gives no attention weights", hint="use the engine that runs on PyTorch"
-        )
+        raise UsageError("this engine gives no attention weights", hint="use the engine that runs on PyTorch")
     aligner = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     for aligned in aligner.align(given_pairs(source, target)):
         line = pharaoh(aligned.links)

@@ -33,18 +33,14 @@ def average_command(
             autocompletion=completion.runs,
         ),
     ] = None,
-    last: Annotated[
-        int | None, typer.Option("--last", min=2, help="Average this many last checkpoints.")
-    ] = None,
+    last: Annotated[int | None, typer.Option("--last", min=2, help="Average this many last checkpoints.")] = None,
     best: Annotated[
         int | None,
         typer.Option("--best", min=2, help="Average this many best checkpoints, by best_metric."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="The new folder. Default: a folder beside the checkpoints."
-        ),
+        typer.Option("--output", "-o", help="The new folder. Default: a folder beside the checkpoints."),
     ] = None,
 ) -> None:
     """Average the weights of several checkpoints of a run. The new folder translates, and the run stays as it is."""
@@ -67,9 +63,7 @@ def average_command(
     number = f"{len(set(steps))}-steps" if steps else f"last-{last}" if last else f"best-{best}"
     final = output or checkpoints_folder / f"{AVERAGE}{newest:08d}-{number}"
     if os.path.lexists(final):
-        raise CannotCreateError(
-            f"{final}: exists already", hint="delete it, or give another folder: --output FOLDER"
-        )
+        raise CannotCreateError(f"{final}: exists already", hint="delete it, or give another folder: --output FOLDER")
     # In the folder of a run, a training deletes unfinished folders.
     is_inside = final.absolute().is_relative_to(folder.absolute())
     elsewhere = "give a folder outside of the run: --output FOLDER"
@@ -82,9 +76,7 @@ def average_command(
     typer.echo(final)
 
 
-def _chosen(
-    checkpoints_folder: Path, *, steps: Sequence[int], last: int | None, best: int | None
-) -> list[Checkpoint]:
+def _chosen(checkpoints_folder: Path, *, steps: Sequence[int], last: int | None, best: int | None) -> list[Checkpoint]:
     """The checkpoints of these steps, or the last, or the best.
 
     Raises:
@@ -100,9 +92,7 @@ def _chosen(
     newest_run = listing.whole[0].manifest.run_id if listing.whole else ""
     own = {one.step: one for one in listing.whole if one.manifest.run_id == newest_run}
     own_steps = ", ".join(map(str, sorted(own)))
-    kept = (
-        f"it keeps {'step' if len(own) == 1 else 'steps'} {own_steps}" if own else "it keeps none"
-    )
+    kept = f"it keeps {'step' if len(own) == 1 else 'steps'} {own_steps}" if own else "it keeps none"
     if missing := [step for step in steps if step not in own]:
         raise MissingInputError(
             f"{checkpoints_folder}: no checkpoint of step {missing[0]}",
@@ -113,9 +103,7 @@ def _chosen(
     chosen = [own[step] for step in {*steps}] if steps else order[:number]
     if len(chosen) < max(number, 2):
         if steps:
-            raise UsageError(
-                "the mean of one checkpoint is that checkpoint; give two steps or more"
-            )
+            raise UsageError("the mean of one checkpoint is that checkpoint; give two steps or more")
         what = "checkpoints with a score" if best else "checkpoints"
         raise MissingInputError(
             f"{checkpoints_folder}: {number} {what} were asked for, and it keeps {len(chosen)}",

@@ -41,16 +41,12 @@ def back_translate_command(
         str,
         typer.Option("--tag", help="What the model reads before each source that a model wrote."),
     ] = TAG,
-    weight: Annotated[
-        float, typer.Option("--weight", min=0.01, help="How often an epoch reads each real pair.")
-    ] = 2.0,
+    weight: Annotated[float, typer.Option("--weight", min=0.01, help="How often an epoch reads each real pair.")] = 2.0,
     n_best: NBestOption = 1,
     judge: JudgeOption = None,
     drop: DropOption = 0.0,
     folder: Annotated[Path | None, folder_option("NAME-back-translated")] = None,
-    overrides: Annotated[
-        Overrides, set_option("training.max_steps=100", completion.settings)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("training.max_steps=100", completion.settings)] = None,
     teacher_overrides: TeacherOverrides = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -70,9 +70,7 @@ def back_translated(
     if not runs:
         way.train_reverse()
     kept = {str(one.path): way.translate(number) for number, one in enumerate(given_texts)}
-    written = write_config(
-        config_of_folder(given, place, way.entries(tag, weight), name=name), place
-    )
+    written = write_config(config_of_folder(given, place, way.entries(tag, weight), name=name), place)
     costs = steps.costs()
     facts = {
         "config": str(written),
@@ -103,9 +101,7 @@ class BackTranslation:
         outputs = [self._text(number) for number in range(len(self.texts))]
 
         def work() -> None:
-            paths = [
-                self.folder / one["target_path"] for one in real_entries(self.real, self.folder)
-            ]
+            paths = [self.folder / one["target_path"] for one in real_entries(self.real, self.folder)]
             known = [line for path in paths for line in read_lines(path)]
             held_out = [pair.target for pairs in self.real.held_out.values() for pair in pairs]
             most = self.real.config.applied_cleaning.max_words or 250
@@ -129,15 +125,12 @@ class BackTranslation:
     def train_reverse(self) -> None:
         """Train the model that translates back."""
         untagged = [
-            {key: value for key, value in one.items() if key != "tag"}
-            for one in real_entries(self.real, self.folder)
+            {key: value for key, value in one.items() if key != "tag"} for one in real_entries(self.real, self.folder)
         ]
         pairs = swapped([*untagged, *held_out_entries(self.real)])
         given = self.real.config
         name = f"{given.name}-reverse"
-        train_run(
-            config_of_folder(given, self.folder, pairs, name=name, is_reversed=True), self.steps
-        )
+        train_run(config_of_folder(given, self.folder, pairs, name=name, is_reversed=True), self.steps)
 
     def translate(self, number: int) -> int:
         """Translate a text and choose among the translations; the number of pairs that are kept."""

@@ -61,13 +61,9 @@ def calibrate_command(
     ] = 60.0,
     share: Annotated[
         float,
-        typer.Option(
-            "--share", help="At most this share of the green translations may be bad: 0 to 1."
-        ),
+        typer.Option("--share", help="At most this share of the green translations may be bad: 0 to 1."),
     ] = 0.05,
-    certainty: Annotated[
-        float, typer.Option("--certainty", help="How sure the promise is: 0 to 1.")
-    ] = 0.95,
+    certainty: Annotated[float, typer.Option("--certainty", help="How sure the promise is: 0 to 1.")] = 0.95,
     samples: Annotated[
         int,
         typer.Option(
@@ -87,9 +83,7 @@ def calibrate_command(
             "the calibration is used.",
         ),
     ] = None,
-    overrides: Annotated[
-        Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)] = None,
     beam_size: BeamOption = None,
     to: ToOption = None,
     from_: FromOption = None,
@@ -179,9 +173,7 @@ def calibrated_run(
     with sentence_progress():
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
-        pipeline, words = _with_seen_words(
-            pipeline, loaded, folder, [pair.source for pair in pairs]
-        )
+        pipeline, words = _with_seen_words(pipeline, loaded, folder, [pair.source for pair in pairs])
         of_pairs = replace(
             translator,
             pipeline=pipeline,
@@ -245,7 +237,9 @@ def calibrated_run(
     if not is_kept:
         replace_file(path, quality_json(before | {str(direction): found.quality}))
         used = "tfm translate --mark and --only-green use it"
-        refused = "--mark and --only-green refuse it, and what is less probable than 99 % of these translations is named"
+        refused = (
+            "--mark and --only-green refuse it, and what is less probable than 99 % of these translations is named"
+        )
         use = f"is written; {refused if found.quality.threshold is None else used}"
     return {"direction": str(direction), **_facts(found)}, [*_lines(found), f"{path} {use}"]
 
@@ -293,9 +287,7 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     return None
 
 
-def _of_calibration(
-    pipeline: TextPipeline, sources: Sequence[str]
-) -> tuple[SeenWords, Container[str]]:
+def _of_calibration(pipeline: TextPipeline, sources: Sequence[str]) -> tuple[SeenWords, Container[str]]:
     """The words of a calibration text, and those of them that count as seen while it is translated: they are in two lines or more."""
     from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, word_pattern
 

@@ -62,9 +62,7 @@ BeamOption = Annotated[
 ]
 ToOption = Annotated[
     str | None,
-    typer.Option(
-        "--to", metavar="LANGUAGE", help="Translate into this language, if the model knows several."
-    ),
+    typer.Option("--to", metavar="LANGUAGE", help="Translate into this language, if the model knows several."),
 ]
 FromOption = Annotated[
     str | None,
@@ -183,9 +181,7 @@ SourceFieldOption = Annotated[
     str | None,
     typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
 ]
-TargetFieldOption = Annotated[
-    str | None, typer.Option("--target-field", help="Column of the target.")
-]
+TargetFieldOption = Annotated[str | None, typer.Option("--target-field", help="Column of the target.")]
 EncodingOption = Annotated[
     str | None,
     typer.Option(

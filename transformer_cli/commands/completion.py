@@ -266,9 +266,7 @@ def _newest(checkpoints: Path) -> dict[str, Any] | None:
         try:
             with path.open("rb") as file:
                 fields = json.loads(file.read(_MAX_MANIFEST_BYTES))
-            manifests.append(
-                {**fields, "saved_at": int(fields["saved_at"]), "step": int(fields["step"])}
-            )
+            manifests.append({**fields, "saved_at": int(fields["saved_at"]), "step": int(fields["step"])})
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             continue
     return max(manifests, key=lambda fields: fields["saved_at"], default=None)

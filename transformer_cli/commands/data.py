@@ -45,9 +45,7 @@ logger = logging.getLogger(__name__)
 def data_command(
     context: typer.Context,
     config: OptionalConfigOption = None,
-    overrides: Annotated[
-        Overrides, set_option("tokenizer.vocab_size=4000", completion.settings)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("tokenizer.vocab_size=4000", completion.settings)] = None,
     split: Annotated[
         Literal["train", "validation", "test"],
         typer.Option("--split", help="Which part of the corpus: train, validation or test."),
@@ -136,9 +134,7 @@ def _tag_lines(config: Config) -> list[str]:
         for number, tag in enumerate(sequences.corpus_tags)
         if tag
     ]
-    return (
-        ["", "tags, which the model reads before the tokens of a source:", *lines] if lines else []
-    )
+    return ["", "tags, which the model reads before the tokens of a source:", *lines] if lines else []
 
 
 def _prepared(config: Config) -> PreparedData:
@@ -228,8 +224,6 @@ def _lines(pair: SentencePair, prepared: PreparedData) -> list[str]:
     ]
 
 
-def _text_and_tokens(
-    side: str, text: str, tokenizer: Tokenizer, tags: Sequence[str] = ()
-) -> list[str]:
+def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer, tags: Sequence[str] = ()) -> list[str]:
     tokens = [*tags, *tokenizer.marked_tokens(tokenizer.encode(text))]
     return [f"  {side}  {on_one_line(text)}", f"          {on_one_line(' | '.join(tokens))}"]

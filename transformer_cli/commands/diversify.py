@@ -58,9 +58,7 @@ def diversify_command(
         ),
     ] = None,
     folder: Annotated[Path | None, folder_option("NAME-diversified")] = None,
-    overrides: Annotated[
-        Overrides, set_option("training.max_steps=100", completion.settings)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("training.max_steps=100", completion.settings)] = None,
     teacher_overrides: TeacherOverrides = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -59,9 +59,7 @@ def found_facts() -> dict[str, Any]:
         },
         "device": machine.describe(),
         "gpus": _gpus(),
-        "why_no_compilation": (
-            missing_for_compilation(machine.device) if machine.device.type == "cuda" else None
-        ),
+        "why_no_compilation": (missing_for_compilation(machine.device) if machine.device.type == "cuda" else None),
         "why_no_gpu": None if machine.device.type != "cpu" else unused_gpu() or _no_gpu(torch),
         "free_bytes": {
             "memory": free_bytes(torch.device("cpu")),
@@ -98,12 +96,8 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         *([("", f"{_gigabytes(free['device'])} on the GPU")] if free["device"] is not None else []),
         ("free disk", f"{_gigabytes(free['disk'])} in the current folder"),
         ("extras", ", ".join(name for name, lacks in extras.items() if not lacks) or "none"),
-        *(
-            ("", f"[{name}] lacks {', '.join(lacks)}")
-            for name, lacks in extras.items()
-            if lacks
-        ),
-    ]  # fmt: skip
+        *(("", f"[{name}] lacks {', '.join(lacks)}") for name, lacks in extras.items() if lacks),
+    ]
     return [f"{name:<{_WIDTH}}  {value}" for name, value in rows]
 
 
@@ -125,8 +119,7 @@ def _gpus() -> list[str]:
         return []
     properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return [
-        f"{one.name}, compute capability {one.major}.{one.minor}, {_gigabytes(one.total_memory)}"
-        for one in properties
+        f"{one.name}, compute capability {one.major}.{one.minor}, {_gigabytes(one.total_memory)}" for one in properties
     ]
 
 

@@ -64,9 +64,7 @@ def info_command(
     show(facts | {"settings": settings.model_dump(mode="json")}, lines, as_json=as_json)
 
 
-def _facts_of_config(
-    path: str, overrides: Sequence[str]
-) -> tuple[Config, Transformer, dict[str, Any]]:
+def _facts_of_config(path: str, overrides: Sequence[str]) -> tuple[Config, Transformer, dict[str, Any]]:
     import torch
 
     from transformer_cli.config import load_config
@@ -173,14 +171,6 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 def _parameter_rows(parameters: dict[str, Sequence[int]]) -> list[str]:
     """Name, shape and size of each parameter, in columns as narrow as possible."""
-    rows = [
-        (name, " x ".join(map(str, shape)), f"{math.prod(shape):,}")
-        for name, shape in parameters.items()
-    ]
-    name_width, shape_width, size_width = (
-        max(map(len, column)) for column in zip(*rows, strict=True)
-    )
-    return [
-        f"  {name:<{name_width}}  {shape:>{shape_width}}  {size:>{size_width}}"
-        for name, shape, size in rows
-    ]
+    rows = [(name, " x ".join(map(str, shape)), f"{math.prod(shape):,}") for name, shape in parameters.items()]
+    name_width, shape_width, size_width = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [f"  {name:<{name_width}}  {shape:>{shape_width}}  {size:>{size_width}}" for name, shape, size in rows]

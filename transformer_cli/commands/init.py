@@ -46,16 +46,10 @@ def init_command(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The config to write. Default: NAME.yaml."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="The config to write. Default: NAME.yaml."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a config that exists already.")
-    ] = False,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")
-    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a config that exists already.")] = False,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")] = None,
     source_language: Annotated[
         str | None,
         typer.Option("--source-language", help="Translate from this language, such as en."),
@@ -86,9 +80,7 @@ def init_command(
     require_no_config(corpus)
     _require_no_corpus(file, corpus)
     if file.exists() and not force:
-        raise CannotCreateError(
-            f"{file}: exists already", hint="choose another name with --output, or add --force"
-        )
+        raise CannotCreateError(f"{file}: exists already", hint="choose another name with --output, or add --force")
     table = _sheet_as_table(Path(corpus[0]), force=force) if len(corpus) == 1 else None
     facts = GivenFacts(source_field, target_field, source_language, target_language, encoding)
     found = survey(corpus if table is None else [str(table)], facts)
@@ -100,9 +92,7 @@ def init_command(
     splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
     written = []
     if table is not None:
-        written.append(
-            f"wrote {table}: the first sheet of {corpus[0]}; another one: tfm data import --sheet"
-        )
+        written.append(f"wrote {table}: the first sheet of {corpus[0]}; another one: tfm data import --sheet")
     show(
         {},
         [*written, *_lines(found, splits), "", *_advice(found, size, splits), *_next(file, splits)],
@@ -194,9 +184,7 @@ def _size(found: Survey) -> CorpusSize:
 def _letters(side: Side) -> set[str]:
     """The letters of which each makes up more than a thousandth of all characters."""
     least = side.characters.total() / 1000
-    return {
-        char.casefold() for char, count in side.characters.items() if char.isalpha() and count > least
-    }  # fmt: skip
+    return {char.casefold() for char, count in side.characters.items() if char.isalpha() and count > least}
 
 
 def _pairs_of_splits(found: Survey, config: Config) -> dict[str, str]:
@@ -223,10 +211,7 @@ def _lines(found: Survey, splits: Mapping[str, str]) -> list[str]:
         lines.append("columns:")
         rows = [facts_of(column) for column in found.columns[:_NUM_SHOWN_COLUMNS]]
         widths = [max(len(row[key]) for row in rows) for key in ("name", "holds")]
-        lines += [
-            f"  {row['name']:{widths[0]}}  {row['holds']:{widths[1]}}  {row['example']}".rstrip()
-            for row in rows
-        ]
+        lines += [f"  {row['name']:{widths[0]}}  {row['holds']:{widths[1]}}  {row['example']}".rstrip() for row in rows]
         more = len(found.columns) - len(rows)
         lines += [f"  and {more:,} more"] if more else []
     for corpus in data.corpora:
@@ -241,9 +226,7 @@ def _lines(found: Survey, splits: Mapping[str, str]) -> list[str]:
         first = ", ".join(on_one_line(name, 50) for name in found.left_out[:_NUM_NAMED])
         more = len(found.left_out) - _NUM_NAMED
         left = f"{len(found.left_out):,} file{'s' * (len(found.left_out) > 1)}"
-        lines.append(
-            f"left out, {left} of the folder: {first}" + (f" and {more:,} more" * (more > 0))
-        )
+        lines.append(f"left out, {left} of the folder: {first}" + (f" and {more:,} more" * (more > 0)))
     lines.append(f"languages: {data.source_language} into {data.target_language}")
     usable = ", ".join(f"{split} {count}" for split, count in splits.items())
     lines.append(f"rows: {found.num_rows:,}; usable pairs: {usable}")

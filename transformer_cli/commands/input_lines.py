@@ -57,7 +57,7 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
         MissingInputError: there is no such file.
         DataError: the file is damaged, or it holds no text in UTF-8.
     """
-    status = input_status(path, f"{option} takes a text file, one sentence per line; - is standard input")  # fmt: skip
+    status = input_status(path, f"{option} takes a text file, one sentence per line; - is standard input")
     if descriptor_of(path) is None and stat.S_ISREG(status.st_mode):
         beginning = b""
         for piece in read_chunks(path, by_content=True):
@@ -138,9 +138,7 @@ def check_given_pairs(source: Path, target: Path) -> None:
         MissingInputError, DataError: as of `check_input`.
     """
     if source == target == STANDARD:
-        raise UsageError(
-            "--source - and --target - name the same input", hint="name two different files"
-        )
+        raise UsageError("--source - and --target - name the same input", hint="name two different files")
     for path, option in ((source, "--source"), (target, "--target")):
         if path != STANDARD:
             check_input(path, option)
@@ -195,9 +193,7 @@ def _pieces_of_file(path: Path) -> Iterator[bytes]:
     try:
         yield from read_chunks(path, by_content=True)
     except TryAgainError:  # raised after the last piece, so all lines were read
-        logger.warning(
-            "%s: changed while it was read; some of its lines may be old, others new", path
-        )
+        logger.warning("%s: changed while it was read; some of its lines may be old, others new", path)
 
 
 def _batches_of_stream(descriptor: int, name: str) -> Iterator[list[bytes]]:

@@ -24,9 +24,7 @@ def likelihood_command(
     source: SourceFileOption,
     target: TargetFileOption,
     run: RunsOption = None,
-    overrides: Annotated[
-        Overrides, set_option("runtime.device=cpu", completion.settings_of_likelihoods)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("runtime.device=cpu", completion.settings_of_likelihoods)] = None,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
@@ -46,9 +44,7 @@ def likelihood_command(
     with opened_output(None) as write:
         while window := list(islice(pairs, WINDOW_LINES)):
             lines = [
-                json.dumps(one._asdict())
-                if as_json
-                else f"{one.log_probability:.6f}\t{one.num_tokens}"
+                json.dumps(one._asdict()) if as_json else f"{one.log_probability:.6f}\t{one.num_tokens}"
                 for one in pair_likelihoods(translator, window)
             ]
             with ended_after():

@@ -36,13 +36,9 @@ _PUNCTUATION = ".,;:!?…\"'()[]«»„“”¿¡"
 def next_command(
     source: Annotated[str, typer.Argument(help="The source sentence.")],
     prefix: Annotated[str, typer.Option("--prefix", help="The beginning of its translation.")] = "",
-    top: Annotated[
-        int, typer.Option("--top", min=1, max=1000, help="How many tokens to show.")
-    ] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, max=1000, help="How many tokens to show.")] = 10,
     run: RunOption = None,
-    overrides: Annotated[
-        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)] = None,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
@@ -60,10 +56,7 @@ def next_command(
     expected = [{"symbol": name, "probability": value} for name, value in rows]
     figures = {"source": source, "prefix": prefix, "next": expected, "rest": rest}
     width = _bar_width(name for name, _ in rows)
-    lines = [
-        f"{value:>8.4f}  {'█' * round(width * value):<{width}}  {on_one_line(name)}"
-        for name, value in rows
-    ]
+    lines = [f"{value:>8.4f}  {'█' * round(width * value):<{width}}  {on_one_line(name)}" for name, value in rows]
     if remaining := len(probabilities) - len(rows):
         lines.append(f"{rest:>8.4f}  {remaining:,} others")
     show(figures, lines, as_json=as_json)

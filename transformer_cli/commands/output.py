@@ -107,9 +107,7 @@ def in_columns(rows: Iterable[Sequence[str]], num_left: int | None = None) -> li
 
 def show(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
     """Write the facts as one line of JSON, or write the lines of text; control characters become codes."""
-    shown = (
-        [escaped_in_json(json.dumps(facts, ensure_ascii=False))] if as_json else map(escaped, lines)
-    )
+    shown = [escaped_in_json(json.dumps(facts, ensure_ascii=False))] if as_json else map(escaped, lines)
     with ended_after():
         sys.stdout.write("\n".join(shown) + "\n")
 
@@ -148,9 +146,7 @@ def check_output(path: Path | None) -> None:
             f"{path}: no permission to write to this file (its mode is {mode:04o})",
             hint=f"permit it: chmod u+w {path}; or {_OTHER_OUTPUT}",
         )
-    if status is None or stat.S_ISREG(
-        status.st_mode
-    ):  # it is written beside its place, and renamed
+    if status is None or stat.S_ISREG(status.st_mode):  # it is written beside its place, and renamed
         require_place(Path(os.path.realpath(path)) if path.is_symlink() else path)
 
 
@@ -172,9 +168,7 @@ def _require_no_part_of_run(path: Path) -> None:
         else:
             folder, last = os.path.split(folder)
             continue
-        raise CannotCreateError(
-            f"{path}: this belongs to {kind}, {folder}", hint="name another output"
-        )
+        raise CannotCreateError(f"{path}: this belongs to {kind}, {folder}", hint="name another output")
 
 
 def _names_in_run(folder: Path) -> set[str]:

@@ -68,9 +68,7 @@ class ProgressBar(Callback):
         self.bar.refresh()
 
 
-def layout(
-    state: Mapping[str, Any], facts: Sequence[str], num_columns: int | None
-) -> tuple[str, str]:
+def layout(state: Mapping[str, Any], facts: Sequence[str], num_columns: int | None) -> tuple[str, str]:
     """The first format and facts that fit into the terminal, with room for a bar; the narrowest if none fits.
 
     Args:

@@ -94,9 +94,7 @@ def talk(translator: Translator, options: TranslateOptions, output: Path | None)
             with ended_after():
                 write(data)
             if output is not None and is_new_or_regular(output):
-                shown = [
-                    line for one in translations for line in output_lines(one, pipeline, options)
-                ]
+                shown = [line for one in translations for line in output_lines(one, pipeline, options)]
                 conversation.show_answer(shown)
             for translation in translations:
                 unknown_words.add(translation)
@@ -159,9 +157,7 @@ class Prompt:
             problem = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise UsageError(f":beam {value}: {problem}", hint="such as :beam 8") from error
         self.translator = replace(self.translator, decoding=decoding)
-        self.conversation.tell(
-            [f"the beam has {value} {'hypothesis' if value == '1' else 'hypotheses'}"]
-        )
+        self.conversation.tell([f"the beam has {value} {'hypothesis' if value == '1' else 'hypotheses'}"])
 
     def _set_target(self, value: str) -> None:
         if not value:
@@ -290,9 +286,7 @@ def _rows(part: PartDetails, pipeline: TextPipeline) -> Iterator[tuple[str, str,
     for token, probability, source_token, best_ids, best_probs in rows:
         others = [
             f"{_shown(name)} {value:.3f}"
-            for index, name, value in zip(
-                best_ids, tokenizer.tokens(best_ids), best_probs, strict=True
-            )
+            for index, name, value in zip(best_ids, tokenizer.tokens(best_ids), best_probs, strict=True)
             if index != token and value >= _LEAST_PROBABILITY
         ]
         [name] = tokenizer.tokens([token])
@@ -311,10 +305,7 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
     def cell(row: tuple[str, str, str, str], column: int) -> str:
         return row[column] + " " * (widths[column] - disp_len(row[column]))
 
-    return [
-        "  ".join((f"{row[0]:>{widths[0]}}", cell(row, 1), cell(row, 2), row[3])).rstrip()
-        for row in rows
-    ]
+    return ["  ".join((f"{row[0]:>{widths[0]}}", cell(row, 1), cell(row, 2), row[3])).rstrip() for row in rows]
 
 
 class Conversation:
@@ -378,9 +369,7 @@ class Conversation:
         if not (sys.stderr.isatty() or sys.stdout.isatty()):
             raw = sys.stdin.buffer.readline()
             return raw.removesuffix(b"\n") if raw else None
-        with suppress(
-            ImportError
-        ):  # Windows has no readline library: its terminal has line editing
+        with suppress(ImportError):  # Windows has no readline library: its terminal has line editing
             importlib.import_module("readline")
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         try:

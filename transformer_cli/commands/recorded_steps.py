@@ -150,10 +150,7 @@ class Steps:
                     is_lower_bound=False,
                 )
             found[name] = cost
-        return {
-            name: cost._replace(is_lower_bound=open_sessions[name] > 0)
-            for name, cost in found.items()
-        }
+        return {name: cost._replace(is_lower_bound=open_sessions[name] > 0) for name, cost in found.items()}
 
     def _last(self, name: str) -> dict[str, Any] | None:
         done = [one for one in self._records if one["step"] == name and "conditions" in one]
@@ -195,9 +192,7 @@ ONLY = Languages()
 """The only direction of a run."""
 
 
-def chosen_languages(
-    runs: Iterable[str], needed: Direction, option: str, given: Languages = ONLY
-) -> Languages:
+def chosen_languages(runs: Iterable[str], needed: Direction, option: str, given: Languages = ONLY) -> Languages:
     """The direction in which runs are used, after a check that it is the needed one.
 
     Args:
@@ -232,9 +227,7 @@ def chosen_languages(
 
 
 # Tags of models of many languages: >>ita<<, __it__ and ita_Latn.
-_TAG_OF_LANGUAGE = re.compile(
-    r">>[a-z]{2,3}(?:_[A-Za-z]+)?<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}"
-)
+_TAG_OF_LANGUAGE = re.compile(r">>[a-z]{2,3}(?:_[A-Za-z]+)?<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}")
 _PAIR_IN_NAME = re.compile(r"(?<![a-z])(?=([a-z]{2,3})[-_]([a-z]{2,3})(?![a-z]))")
 _FEWEST_TAGS = 2
 
@@ -274,11 +267,7 @@ def require_direction_of_ctranslate2(folder: Path, needed: Direction, option: st
     ]
     if _primary(needed) in map(_primary, in_name):
         return
-    reason = (
-        f"its name says {in_name[-1]}"
-        if in_name
-        else "nothing in it says which languages it translates"
-    )
+    reason = f"its name says {in_name[-1]}" if in_name else "nothing in it says which languages it translates"
     logger.warning(
         "%s %s: %s, and %s is needed; look at some of its translations before you train with them",
         option,
@@ -307,10 +296,7 @@ def _named_directions(folder: Path) -> list[Direction]:
 def _direction_of(name: str) -> Direction:
     """The direction with this name, such as en-zh-Hans: it is divided where both sides are languages."""
     codes = name.split("-")
-    ways = [
-        Direction("-".join(codes[:place]), "-".join(codes[place:]))
-        for place in range(1, len(codes))
-    ]
+    ways = [Direction("-".join(codes[:place]), "-".join(codes[place:])) for place in range(1, len(codes))]
     known = [way for way in ways if all(map(scripts_of_language, way))]
     return (known or ways or [Direction(name, "")])[0]
 

@@ -45,9 +45,7 @@ class _Before(NamedTuple):
 
 def runs_command(
     context: typer.Context,
-    folder: Annotated[
-        Path, typer.Option("--folder", help="The folder that holds the runs.")
-    ] = Path("runs"),
+    folder: Annotated[Path, typer.Option("--folder", help="The folder that holds the runs.")] = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
     """List, compare and prune the runs of a folder. Pruning deletes checkpoints, but never the best and the last one."""
@@ -57,9 +55,7 @@ def runs_command(
         context.obj = _Before(folder, as_json)
 
 
-def compare_command(
-    context: typer.Context, names: NamesArgument, as_json: JsonOption = False
-) -> None:
+def compare_command(context: typer.Context, names: NamesArgument, as_json: JsonOption = False) -> None:
     """Show runs side by side. Settings that differ, scores at the best and the last step, learning curves."""
     before: _Before = context.obj
     show_run_comparison(names, before.folder, as_json=as_json or before.as_json)
@@ -68,15 +64,9 @@ def compare_command(
 def prune_command(
     context: typer.Context,
     names: NamesArgument,
-    keep_best: Annotated[
-        int, typer.Option("--keep-best", min=1, help="How many of the best checkpoints stay.")
-    ] = 1,
-    keep_last: Annotated[
-        int, typer.Option("--keep-last", min=1, help="How many of the newest checkpoints stay.")
-    ] = 1,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
-    ] = False,
+    keep_best: Annotated[int, typer.Option("--keep-best", min=1, help="How many of the best checkpoints stay.")] = 1,
+    keep_last: Annotated[int, typer.Option("--keep-last", min=1, help="How many of the newest checkpoints stay.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without a question.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -131,11 +121,7 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
         *in_columns(_settings_rows(found)),
         "",
         *in_columns(_metrics_rows(found)),
-        *(
-            line
-            for name in _curve_names(found)
-            for line in ("", *in_columns(_curve_rows(found, name)))
-        ),
+        *(line for name in _curve_names(found) for line in ("", *in_columns(_curve_rows(found, name)))),
     ]
     figures = {
         "runs": found.names,
@@ -143,8 +129,7 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
         "best": [_at(curve, curve.best_step) for curve in found.curves],
         "last": [_at(curve, max(curve.figures, default=None)) for curve in found.curves],
         "curves": [
-            [{"step": step} | dict(values) for step, values in sorted(curve.figures.items())]
-            for curve in found.curves
+            [{"step": step} | dict(values) for step, values in sorted(curve.figures.items())] for curve in found.curves
         ],
     }
     show(figures, fitting(lines), as_json=as_json)
@@ -218,11 +203,7 @@ def _pruned_line(one: Pruned, verb: str, runs_folder: Path) -> str:
 
     deleted = ", ".join(map(str, sorted(one.deleted)))
     kept = ", ".join(map(str, sorted(one.kept))) or "none"
-    what = (
-        f"{verb} steps {deleted} ({size_in_words(one.freed_bytes)})"
-        if deleted
-        else "nothing to delete"
-    )
+    what = f"{verb} steps {deleted} ({size_in_words(one.freed_bytes)})" if deleted else "nothing to delete"
     return f"{name_of_run(one.folder, runs_folder)}: {what}; keeps {kept}"
 
 
@@ -271,11 +252,7 @@ def _metrics_rows(found: Comparison) -> list[tuple[str, ...]]:
     at = [(curve.best_step, max(curve.figures, default=None)) for curve in found.curves]
     rows = [("", *heads), ("step", *(_number(step) for steps in at for step in steps))]
     for metric in found.metrics():
-        values = (
-            _at(curve, step).get(metric)
-            for curve, steps in zip(found.curves, at, strict=True)
-            for step in steps
-        )
+        values = (_at(curve, step).get(metric) for curve, steps in zip(found.curves, at, strict=True) for step in steps)
         rows.append((metric, *map(_value, values)))
     return rows
 

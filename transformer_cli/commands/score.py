@@ -28,9 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def score_command(
-    hypothesis: Annotated[
-        Path, typer.Argument(help="The translations, one per line; - is standard input.")
-    ],
+    hypothesis: Annotated[Path, typer.Argument(help="The translations, one per line; - is standard input.")],
     references: Annotated[
         list[Path],
         typer.Argument(help="The reference translations; several files: several references."),
@@ -57,9 +55,7 @@ def score_command(
         ),
     ] = None,
     comet: CometScoreOption = None,
-    source: Annotated[
-        Path | None, typer.Option("--source", help="With --comet: the text that was translated.")
-    ] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="With --comet: the text that was translated.")] = None,
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Also score groups, by the length of the reference.")
     ] = False,
@@ -197,9 +193,7 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
         if name not in known:
             similar = difflib.get_close_matches(name, known, n=1)
             meant = f"did you mean {similar[0]}? " if similar else ""
-            raise UsageError(
-                f"--scores: there is no score {name!r}", hint=f"{meant}known: {', '.join(known)}"
-            )
+            raise UsageError(f"--scores: there is no score {name!r}", hint=f"{meant}known: {', '.join(known)}")
     if not wanted:
         raise UsageError("--scores names no score", hint=f"known: {', '.join(known)}")
     return tuple(known[name] for name in dict.fromkeys(wanted))
@@ -228,9 +222,7 @@ def target_language(given: str) -> str:
 
     code = languages.language_code(given.strip()) or languages.named_language(given)
     if code is None:
-        similar = difflib.get_close_matches(
-            given.strip().casefold(), languages.LANGUAGE_OF_NAME, n=1, cutoff=0.8
-        )
+        similar = difflib.get_close_matches(given.strip().casefold(), languages.LANGUAGE_OF_NAME, n=1, cutoff=0.8)
         meant = f"did you mean {similar[0]}? " if similar else ""
         raise UsageError(
             f"--to {given}: this is not a known language",

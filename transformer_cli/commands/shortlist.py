@@ -23,9 +23,7 @@ NUM_COMPARED = 200
 
 def shortlist_command(
     run: RunOption = None,
-    pairs: Annotated[
-        int, typer.Option("--pairs", min=1, help="Read at most so many training pairs.")
-    ] = MOST_PAIRS,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Read at most so many training pairs.")] = MOST_PAIRS,
     as_json: JsonOption = False,
 ) -> None:
     """Learn which target tokens a sentence may need, for faster translation with decoding.shortlist. Say what it costs."""

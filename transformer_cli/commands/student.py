@@ -24,9 +24,7 @@ from transformer_cli.commands.command_line import (
     text_option,
 )
 
-StudentStep = Literal[
-    "corpus", "translate", "choose", "align", "train", "shortlist", "calibrate", "export", "measure"
-]
+StudentStep = Literal["corpus", "translate", "choose", "align", "train", "shortlist", "calibrate", "export", "measure"]
 STEPS: tuple[StudentStep, ...] = get_args(StudentStep)
 
 StepsArgument = Annotated[
@@ -53,9 +51,7 @@ TranslationsOption = Annotated[
         "a line each, or an n-best list.",
     ),
 ]
-RealOption = Annotated[
-    bool, typer.Option("--with-real", help="Let the student also learn from the real pairs.")
-]
+RealOption = Annotated[bool, typer.Option("--with-real", help="Let the student also learn from the real pairs.")]
 AlignOption = Annotated[
     bool,
     typer.Option(
@@ -74,9 +70,7 @@ AlignerOption = Annotated[
 ]
 LicenseOption = Annotated[
     str | None,
-    typer.Option(
-        "--teacher-license", metavar="NAME", help="The licence of the teacher, for the model card."
-    ),
+    typer.Option("--teacher-license", metavar="NAME", help="The licence of the teacher, for the model card."),
 ]
 
 
@@ -93,9 +87,7 @@ def student_command(
     align: AlignOption = True,
     aligner: AlignerOption = None,
     folder: Annotated[Path | None, folder_option("NAME-distilled")] = None,
-    overrides: Annotated[
-        Overrides, set_option("training.max_steps=100", completion.settings)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("training.max_steps=100", completion.settings)] = None,
     teacher_overrides: TeacherOverrides = None,
     teacher_license: LicenseOption = None,
     to: ToOption = None,

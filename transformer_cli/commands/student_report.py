@@ -53,9 +53,7 @@ def measured(
         pairs: held-out pairs.
         exported: the folder of `tfm export --to bergamot`; its files are the size of the student in int8.
     """
-    of_student = load_run(
-        student, [*_ON_CPU, "runtime.precision=float32", "decoding.shortlist=null"]
-    )
+    of_student = load_run(student, [*_ON_CPU, "runtime.precision=float32", "decoding.shortlist=null"])
     systems = [*_teachers(teacher), *_students(student, of_student, exported)]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     pipeline = of_student.translator.pipeline
@@ -64,9 +62,7 @@ def measured(
     for system in systems:
         texts = system.translate(sources)
         texts_of.append(texts)
-        scores = score_corpus(
-            texts, references, ["bleu", "chrf"], target_language=language, with_intervals=True
-        )
+        scores = score_corpus(texts, references, ["bleu", "chrf"], target_language=language, with_intervals=True)
         start = _start(system, sources[0])
         rows.append(
             {
@@ -125,9 +121,7 @@ def _students(student: str, loaded: LoadedRun, exported: Path | None) -> list[_S
     plain = [*_ON_CPU, "runtime.precision=float32", "decoding.shortlist=null"]
     found = [measured_run("student", [student], plain, (None, None))]
     fast = [*_ON_CPU, _INT8, "decoding.shortlist=null"]
-    in_int8 = _if_possible(
-        lambda: measured_run("student, int8", [student], fast, (None, None), exported)
-    )
+    in_int8 = _if_possible(lambda: measured_run("student, int8", [student], fast, (None, None), exported))
     if in_int8 and shortlist_path(loaded.trained.folder).is_file():
         # With few thousand entries, to choose the candidates costs more than they save.
         short = [*_ON_CPU, _INT8, "decoding.shortlist={}"]
@@ -157,9 +151,7 @@ def measured_run(
     in_int8 = _INT8 in settings
     num_bytes = sum(_num_bytes(member, in_int8=in_int8) for member in loaded.members)
     if in_int8 and exported is not None:
-        num_bytes = sum(
-            path.stat().st_size for path in exported.iterdir() if path.suffix in (".bin", ".spm")
-        )
+        num_bytes = sum(path.stat().st_size for path in exported.iterdir() if path.suffix in (".bin", ".spm"))
     return _System(
         name,
         lambda texts: [one.text for one in translator.translate(texts)],
@@ -210,26 +202,20 @@ def _start(system: _System, sentence: str) -> float | None:
     return round(sum(after[2:4]) - sum(before[2:4]), 2)
 
 
-def table(
-    rows: Sequence[Mapping[str, Any]], costs: Mapping[str, Cost], exported: Mapping[str, Any]
-) -> list[str]:
+def table(rows: Sequence[Mapping[str, Any]], costs: Mapping[str, Cost], exported: Mapping[str, Any]) -> list[str]:
     """The rows and the costs for people."""
     lines = [
         f"{'model':<16}{'beam':>5}{'BLEU':>13}{'chrF':>13}{'MB':>8}{'tokens per CPU second':>23}{'start, CPU s':>14}"
     ]
     for row in rows:
-        scores = [
-            f"{one['value']:.1f} ± {one['interval']['half_width']:.1f}" for one in row["scores"]
-        ]
+        scores = [f"{one['value']:.1f} ± {one['interval']['half_width']:.1f}" for one in row["scores"]]
         size = "" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
         start = "" if row["start_cpu_seconds"] is None else f"{row['start_cpu_seconds']:.1f}"
         beam = row["beam_size"] or ""
         lines.append(
             f"{row['model']:<16}{beam:>5}{scores[0]:>13}{scores[1]:>13}{size:>8}{row['tokens_per_cpu_second']:>23,}{start:>14}"
         )
-    lines.append(
-        f"{rows[-1]['sentences']} validation sentences; {rows[-1]['scores'][0]['signature']}"
-    )
+    lines.append(f"{rows[-1]['sentences']} validation sentences; {rows[-1]['scores'][0]['signature']}")
     lines += ["", *cost_lines(costs)]
     if "output" in exported:
         lines += ["", f"for translators in browsers: {exported['output']}"]

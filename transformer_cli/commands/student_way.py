@@ -73,9 +73,7 @@ def known_steps(given: Sequence[str] | None) -> list[StudentStep]:
     """
     for step in given or ():
         if step not in STEPS:
-            raise UsageError(
-                f"{step}: no step of a student", hint=f"the steps are {', '.join(STEPS)}"
-            )
+            raise UsageError(f"{step}: no step of a student", hint=f"the steps are {', '.join(STEPS)}")
     return [step for step in STEPS if step in (given or STEPS)]
 
 
@@ -119,9 +117,7 @@ def opened_way(
         one_direction(given), writer, judge, dropped_share, aligner, align=align
     )
     if align and not aligners:
-        logger.info(
-            "no guided alignment: the teacher is no run; name one with --aligner, to have it"
-        )
+        logger.info("no guided alignment: the teacher is no run; name one with --aligner, to have it")
     place = folder or Path(f"{given.name}-distilled")
     return StudentWay(
         config=given,
@@ -138,9 +134,7 @@ def opened_way(
     )
 
 
-def _check_teacher(
-    writer: Writer, student: str, config: str, steps: Collection[StudentStep]
-) -> None:
+def _check_teacher(writer: Writer, student: str, config: str, steps: Collection[StudentStep]) -> None:
     """Refuse no teacher or two, a file of translations that is not there, and a student that would train in its teacher's folder.
 
     Raises:
@@ -401,18 +395,12 @@ class StudentWay:
             if name.startswith("taught-text"):
                 text = self.texts[number]
                 origin, license_ = text.path.name, text.license
-                how = (
-                    f"by the likelihood of {self.choice.judge}" if self.choice.judge else "the best"
-                )
+                how = f"by the likelihood of {self.choice.judge}" if self.choice.judge else "the best"
             else:
                 origin = origin_of_corpus(self.config, number)
                 license_ = license_of_corpus(self.config, number)
                 how = judged
-            chosen = (
-                f", chosen {how} among {self.num_best}"
-                if self.num_best > 1 and how != "the best"
-                else ""
-            )
+            chosen = f", chosen {how} among {self.num_best}" if self.num_best > 1 and how != "the best" else ""
             licenses = [
                 f"sources: {license_ or 'not stated'}",
                 f"teacher: {self.writer.license or 'not stated'}",
@@ -438,9 +426,7 @@ class StudentWay:
                 "training": {"guided_alignment": weight, "noise": None},
                 "model": {"alignment_head": head},
             }
-        return config_of_folder(
-            self.config, self.folder, [*entries, *held_out_entries(self.real)], changes
-        )
+        return config_of_folder(self.config, self.folder, [*entries, *held_out_entries(self.real)], changes)
 
     def _aligned(self, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
         """A corpus with its alignment, and its noisy copy if there is one."""
@@ -477,14 +463,10 @@ class StudentWay:
         return RUNS / self.config.name
 
     def _calibrate(self) -> None:
-        split: Literal["validation", "test"] = (
-            "test" if "test" in self.real.held_out else "validation"
-        )
+        split: Literal["validation", "test"] = "test" if "test" in self.real.held_out else "validation"
 
         def work() -> dict[str, Any]:
-            return _or_reason(
-                lambda: calibrated_run(self.config.name, split=split)[0], "not calibrated"
-            )
+            return _or_reason(lambda: calibrated_run(self.config.name, split=split)[0], "not calibrated")
 
         self.steps.run("calibrate", self._student_conditions(), [], work)
 
@@ -505,9 +487,7 @@ class StudentWay:
 
     def _measure(self) -> tuple[dict[str, Any], list[str]]:
         conditions = self._student_conditions() | {
-            "teacher": {"file": str(self.writer.file)}
-            if self.writer.file
-            else self.writer.conditions(1)
+            "teacher": {"file": str(self.writer.file)} if self.writer.file else self.writer.conditions(1)
         }
         exported = self.steps.facts("export").get("output")
 

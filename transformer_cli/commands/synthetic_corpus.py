@@ -138,9 +138,7 @@ def real_entries(real: RealPairs, folder: Path) -> list[dict[str, Any]]:
         number, given = int(name.removeprefix("real-")), dict[str, Any]()
         if isinstance(data, FilesData | HubData):
             kept = {"weight", "tag", "license"}
-            given = data.corpora[number].model_dump(
-                include=kept, exclude_none=True, exclude_defaults=True
-            )
+            given = data.corpora[number].model_dump(include=kept, exclude_none=True, exclude_defaults=True)
         given["origin"] = origin_of_corpus(real.config, number)
         names = {"source_path": f"{name}.source", "target_path": f"{name}.target"}
         entries.append({"split": "train", **names, **given})
@@ -173,8 +171,7 @@ def license_of_corpus(config: Config, number: int) -> str | None:
 def held_out_entries(real: RealPairs) -> list[dict[str, Any]]:
     """The entries of `data.corpora` for the held-out pairs."""
     return [
-        {"split": split, "source_path": f"{split}.source", "target_path": f"{split}.target"}
-        for split in real.held_out
+        {"split": split, "source_path": f"{split}.source", "target_path": f"{split}.target"} for split in real.held_out
     ]
 
 
@@ -204,11 +201,7 @@ def given_text(option: str) -> GivenText:
         MissingInputError: there is no such file.
     """
     name, sign, license_ = option.rpartition("=")
-    text = (
-        GivenText(Path(name), license_)
-        if sign and not Path(option).exists()
-        else GivenText(Path(option), None)
-    )
+    text = GivenText(Path(name), license_) if sign and not Path(option).exists() else GivenText(Path(option), None)
     check_input(text.path, "--text")
     return text
 
@@ -390,9 +383,7 @@ def read_n_best(path: Path) -> Iterator[list[Candidate]]:
 
 
 _MOSES = re.compile(r"(\d+) \|\|\| ?(.*?) ?\|\|\| (.*)")
-_MOSES_HINT = (
-    "write: number of the source from 0 ||| translation ||| features ||| score; the numbers rise"
-)
+_MOSES_HINT = "write: number of the source from 0 ||| translation ||| features ||| score; the numbers rise"
 
 
 def _foreign_n_best(path: Path, source: Path) -> bytes:
@@ -426,9 +417,7 @@ def _foreign_n_best(path: Path, source: Path) -> bytes:
         num_found = len(lines)
         made = [f"1\t0.000000\t{_plain(line)}" for line in lines]
     if num_found != num_sources:
-        raise DataError(
-            f"{path}: translations of {num_found} lines, but {source} has {num_sources}", hint=hint
-        )
+        raise DataError(f"{path}: translations of {num_found} lines, but {source} has {num_sources}", hint=hint)
     return "".join(f"{line}\n" for line in made).encode()
 
 
@@ -478,9 +467,7 @@ def _translate_with_ctranslate2(source: Path, output: Path, folder: Path, num_be
     teacher = resolve_name(CTRANSLATE2_TEACHER)(folder)
     conditions = {"model": digest_of(folder / "model.bin"), "n_best": num_best}
     with opened_unfinished(output, conditions) as unfinished:
-        windows = (
-            [(line,) for line in window] for window in _windows(read_lines(source), WINDOW_LINES)
-        )
+        windows = ([(line,) for line in window] for window in _windows(read_lines(source), WINDOW_LINES))
         for window in unfinished.remaining(windows):
             lines = [
                 f"{rank}\t{score:.6f}\t{_plain(text)}\n"
@@ -554,9 +541,7 @@ def choose(
     num_judged = len(references)
     if num_judged and (dropped_share or any(len(one) > 1 for one in candidates[:num_judged])):
         texts = [one.text for row in candidates[:num_judged] for one in row]
-        repeated = [
-            reference for reference, row in zip(references, candidates, strict=False) for _ in row
-        ]
+        repeated = [reference for reference, row in zip(references, candidates, strict=False) for _ in row]
         [measured] = measure_corpus(texts, repeated, ["chrf"], target_language=language)
         all_values = iter(measured.value([index]) for index in range(len(texts)))
         for index in range(num_judged):
@@ -564,9 +549,7 @@ def choose(
     if likelihoods is not None:
         for index in range(num_judged, len(sources)):
             values[index] = likelihoods[index - num_judged]
-    best = [
-        0 if value is None else max(range(len(value)), key=value.__getitem__) for value in values
-    ]
+    best = [0 if value is None else max(range(len(value)), key=value.__getitem__) for value in values]
     dropped = set[int]()
     for group in (range(num_judged), range(num_judged, len(sources))):
         judged = [index for index in group if values[index] is not None]
@@ -597,11 +580,7 @@ def write_likelihoods(
     if not output.exists():
         translator = load_run(choice.judge, [], command="likelihood").translator
         translator = translator.towards(*choice.languages)
-        pairs = [
-            (one.text, source)
-            for source, row in zip(sources, candidates, strict=True)
-            for one in row
-        ]
+        pairs = [(one.text, source) for source, row in zip(sources, candidates, strict=True) for one in row]
         conditions = {"judge": judge}
         with opened_unfinished(output, conditions) as unfinished:
             for window in unfinished.remaining(_windows(pairs, WINDOW_LINES)):
@@ -627,9 +606,7 @@ def write_alignments(
     loaded: LoadedRun = load_run(aligner, [], command="align")
     translator = loaded.translator.towards(*languages)
     engine: Any = translator.engine
-    of_pairs = PairAligner(
-        translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True
-    )
+    of_pairs = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True)
     pairs = list(zip(read_lines(source), read_lines(target), strict=True))
     names = [aligner] if isinstance(aligner, str) else aligner
     conditions = {"aligner": " ".join(map(digest_of_run, names))}
@@ -724,10 +701,7 @@ def config_of_folder(
 
 def swapped(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The entries of `data.corpora` for the reverse direction."""
-    return [
-        {**one, "source_path": one["target_path"], "target_path": one["source_path"]}
-        for one in entries
-    ]
+    return [{**one, "source_path": one["target_path"], "target_path": one["source_path"]} for one in entries]
 
 
 def train_run(settings: Config, steps: Steps) -> None:
@@ -754,7 +728,5 @@ def cost_lines(costs: Mapping[str, Cost]) -> list[str]:
     lines = [f"{'step':<32}{'seconds':>10}{'CPU seconds':>14}"]
     for name, cost in costs.items():
         sign = ">" if cost.is_lower_bound else ""
-        lines.append(
-            f"{name:<32}{f'{sign}{cost.seconds:.0f}':>10}{f'{sign}{cost.cpu_seconds:.0f}':>14}"
-        )
+        lines.append(f"{name:<32}{f'{sign}{cost.seconds:.0f}':>10}{f'{sign}{cost.cpu_seconds:.0f}':>14}")
     return lines

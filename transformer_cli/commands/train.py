@@ -19,14 +19,10 @@ logger = logging.getLogger(__name__)
 
 def train_command(
     config: ConfigOption,
-    overrides: Annotated[
-        Overrides, set_option("training.max_steps=100", completion.settings)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("training.max_steps=100", completion.settings)] = None,
     from_scratch: Annotated[
         bool,
-        typer.Option(
-            "--from-scratch", help="Start a new run; rename the checkpoints of an earlier one."
-        ),
+        typer.Option("--from-scratch", help="Start a new run; rename the checkpoints of an earlier one."),
     ] = False,
     accept_data_change: Annotated[
         bool, typer.Option("--accept-data-change", help="Continue a run whose corpus has changed.")
@@ -109,9 +105,7 @@ def _what_to_expect(run: TrainedRun, name: str, options: str) -> str:
         pairs = "more pairs (docs/own_corpus.md has how many gave what)"
         if fall is not None and fall < _LEAST_FALL:
             return f"{poor}. In the second half of the run the loss no longer fell, so more updates are no help. What helps: {pairs}"
-        measured = (
-            "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
-        )
+        measured = "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
         return f"{poor}. What helps first: more than {run.step:,} updates{measured}. Then {pairs}"
     return (
         f"to learn which translations can be trusted: tfm calibrate --run {name}{options}, "

@@ -105,9 +105,7 @@ NBestOption = Annotated[
 ]
 PrefixOption = Annotated[
     str | None,
-    typer.Option(
-        "--prefix", metavar="TEXT", help="Whole words with which each translation begins."
-    ),
+    typer.Option("--prefix", metavar="TEXT", help="Whole words with which each translation begins."),
 ]
 PrefixesOption = Annotated[
     Path | None,
@@ -148,9 +146,7 @@ AlignmentOption = Annotated[
 ]
 DetailsOption = Annotated[
     bool,
-    typer.Option(
-        "--details", help="With --json: tokens, their probabilities, and the word alignment."
-    ),
+    typer.Option("--details", help="With --json: tokens, their probabilities, and the word alignment."),
 ]
 AttentionOption = Annotated[
     bool,
@@ -206,9 +202,7 @@ ViaOption = Annotated[
         "or one model that does both.",
     ),
 ]
-SettingsOption = Annotated[
-    Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
-]
+SettingsOption = Annotated[Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)]
 
 
 def translate_command(
@@ -283,9 +277,7 @@ def translate_command(
         beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
         of_input = beside(input_file.read_bytes(), encoding)
     if sentences and _are_words_of_one(sentences):
-        logger.warning(
-            "each argument is a sentence of its own: write one sentence in quotation marks"
-        )
+        logger.warning("each argument is a sentence of its own: write one sentence in quotation marks")
     if input_file or document_format or columns or values or of_input:
         document = resolve_name(f"{DOCUMENTS}:chosen_document")(
             input_file,

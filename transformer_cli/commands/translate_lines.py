@@ -58,9 +58,7 @@ logger = logging.getLogger(__name__)
 MEMORY = "transformer_cli.extensions.corpora.importing:read_memory"
 """What reads a translation memory; the core imports it only for one."""
 
-_PREFIXES_HINT = (
-    "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
-)
+_PREFIXES_HINT = "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +321,7 @@ def _check_one_model(options: TranslateOptions) -> None:
         "--only-green": (options.only_green, "a calibration promises nothing about two models in a row"),
         "--replace-unknown": (options.replace_unknown, "the second model does not read the words of the source"),
         "--comet": (options.comet, "it compares translations with the source of one model"),
-    }  # fmt: skip
+    }
     for option, (is_given, reason) in reasons.items():
         if is_given:
             raise UsageError(
@@ -390,9 +388,7 @@ def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iter
             lines.append(Line(text, beginning, number, end=f"{line[len(text) :]}\n"))
         yield lines
     if prefixes is not None and num_before < len(prefixes):
-        raise DataError(
-            f"{path}: {len(prefixes)} lines, but the input has {num_before}", hint=_PREFIXES_HINT
-        )
+        raise DataError(f"{path}: {len(prefixes)} lines, but the input has {num_before}", hint=_PREFIXES_HINT)
 
 
 def output_bytes(
@@ -416,9 +412,7 @@ def output_bytes(
     return "".join(map(str.__add__, lines, ends)).encode()
 
 
-def output_lines(
-    translation: Translation, pipeline: TextPipeline, options: TranslateOptions
-) -> list[str]:
+def output_lines(translation: Translation, pipeline: TextPipeline, options: TranslateOptions) -> list[str]:
     """The lines of the output for one line of the input; more than one only for the n best translations.
 
     Args:
@@ -472,8 +466,7 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         facts["pivot"] = _pivot(translation.pivot, options)
     if options.glossary is not None:
         facts["terms"] = [
-            {"source": term.source, "target": term.target, "applied": term.is_applied}
-            for term in translation.terms
+            {"source": term.source, "target": term.target, "applied": term.is_applied} for term in translation.terms
         ]
     if options.memory is not None:
         facts["memory"] = translation.is_from_memory
@@ -504,9 +497,7 @@ def _pivot(first: Translation, options: TranslateOptions) -> dict[str, Any]:
     }
 
 
-def _details(
-    details: LineDetails, pipeline: TextPipeline, options: TranslateOptions
-) -> dict[str, Any]:
+def _details(details: LineDetails, pipeline: TextPipeline, options: TranslateOptions) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "alignment": pharaoh(details.links),
         "confidence": _rounded_or_none(details.confidence),
@@ -650,27 +641,21 @@ def _check_options(options: TranslateOptions) -> None:
     """
     for is_given, option in ((options.details, "--details"), (options.attention, "--attention")):
         if is_given and not options.as_json:
-            raise UsageError(
-                f"{option} works only with --json", hint=f"add --json, or leave out {option}"
-            )
+            raise UsageError(f"{option} works only with --json", hint=f"add --json, or leave out {option}")
     if options.needs_quality and options.num_best is not None:
         raise UsageError(
             "--mark and --only-green say something of the best translation, but --n-best prints several",
             hint="leave out --n-best",
         )
     if options.mark and options.alignment and not options.as_json:
-        raise UsageError(
-            "--mark and --alignment print different columns", hint="add --json, which has both"
-        )
+        raise UsageError("--mark and --alignment print different columns", hint="add --json, which has both")
     if options.any_details and options.protects_spans:
         raise UsageError(
             "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
         )
     if options.dictionary is not None and not options.replace_unknown:
-        raise UsageError(
-            "--dictionary works only with --replace-unknown", hint="add --replace-unknown"
-        )
+        raise UsageError("--dictionary works only with --replace-unknown", hint="add --replace-unknown")
     if options.num_best is not None and options.alignment and not options.as_json:
         raise UsageError(
             "--alignment shows only the best translation, but --n-best prints several",
@@ -678,9 +663,7 @@ def _check_options(options: TranslateOptions) -> None:
         )
 
 
-def _check_files(
-    given: Sequence[str] | Path | None, output: Path | None, options: TranslateOptions
-) -> None:
+def _check_files(given: Sequence[str] | Path | None, output: Path | None, options: TranslateOptions) -> None:
     """Refuse files that cannot be read or written, before a model is loaded."""
     if output is not None:
         check_output(output)
@@ -773,9 +756,7 @@ def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) ->
 
 
 @contextmanager
-def _progress(
-    given: object, output: Path | None, num_done: int
-) -> Iterator[Callable[[int], object]]:
+def _progress(given: object, output: Path | None, num_done: int) -> Iterator[Callable[[int], object]]:
     """A bar on standard error; yields a function that advances it by a number of lines.
 
     Nothing is shown unless the input is a file, standard error is a terminal, and the translations go elsewhere: into a
@@ -787,12 +768,7 @@ def _progress(
         num_done: the number of lines that are done already.
     """
     goes_elsewhere = output is not None or not sys.stdout.isatty()
-    if not (
-        isinstance(given, Path)
-        and is_regular_file(given)
-        and goes_elsewhere
-        and sys.stderr.isatty()
-    ):
+    if not (isinstance(given, Path) and is_regular_file(given) and goes_elsewhere and sys.stderr.isatty()):
         yield lambda num_lines: None
         return
     with tqdm(total=count_lines(given), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:

@@ -87,9 +87,7 @@ class UnfinishedOutput:
                 self._read(new)
                 yield new
         if self._num_read < self._num_done:
-            self._refuse_input(
-                f"it has {self._num_read} lines, but {self._num_done} were translated"
-            )
+            self._refuse_input(f"it has {self._num_read} lines, but {self._num_done} were translated")
 
     def write(self, data: bytes) -> None:
         """Keep the output of the window that was read last."""
@@ -101,17 +99,12 @@ class UnfinishedOutput:
         self._num_read += len(lines)
         for line in lines:
             what: list[Any]
-            if isinstance(line, Line):
-                what = [line.number, line.given, line.prefix, line.end]
-            else:
-                what = list(line)
+            what = [line.number, line.given, line.prefix, line.end] if isinstance(line, Line) else list(line)
             self._digest.update(json.dumps(what).encode() + b"\n")
 
     def _check_input(self) -> None:
         if self._digest.hexdigest() != self._done_digest:
-            self._refuse_input(
-                f"its first {self._num_done} lines are not the lines that were translated"
-            )
+            self._refuse_input(f"its first {self._num_done} lines are not the lines that were translated")
 
     def _refuse_input(self, problem: str) -> None:
         raise DataError(
@@ -123,9 +116,7 @@ class UnfinishedOutput:
         before = before if isinstance(before, dict) else {}
         names = dict.fromkeys((*before, *now))
         changed = [
-            _difference(name, before.get(name), now.get(name))
-            for name in names
-            if before.get(name) != now.get(name)
+            _difference(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)
         ]
         if changed:
             raise ConfigError(
@@ -167,9 +158,7 @@ def opened_unfinished(output: Path, conditions: Mapping[str, Any]) -> Iterator[U
         file.remove()
 
 
-def translation_conditions(
-    loaded: LoadedRun, decoding: DecodingConfig, options: TranslateOptions
-) -> dict[str, Any]:
+def translation_conditions(loaded: LoadedRun, decoding: DecodingConfig, options: TranslateOptions) -> dict[str, Any]:
     """Plain values by name; two translations of the same lines with equal conditions are equal.
 
     Device, precision and threads are not among them: they change the last digits of numbers, and a translation may go on
@@ -180,20 +169,12 @@ def translation_conditions(
         decoding: the settings that the translator uses.
         options: a file among them stands for its content.
     """
-    values = {
-        one.name: getattr(options, one.name)
-        for one in fields(options)
-        if one.name not in _NOT_CONDITIONS
-    }
+    values = {one.name: getattr(options, one.name) for one in fields(options) if one.name not in _NOT_CONDITIONS}
     # Beside the checkpoint: repairs and marks read the calibration, and a search may read the shortlist.
-    beside = {
-        "calibration": [one.run and one.run.path / CALIBRATION_FILE for one in loaded.members]
-    }
+    beside = {"calibration": [one.run and one.run.path / CALIBRATION_FILE for one in loaded.members]}
     if decoding.shortlist is not None:
         beside["shortlist"] = [shortlist_path(one.folder) for one in loaded.members]
-    found = {
-        name: [one for one in paths if one and one.is_file()] for name, paths in beside.items()
-    }
+    found = {name: [one for one in paths if one and one.is_file()] for name, paths in beside.items()}
     return {
         "tfm": __version__,
         "model": " ".join(_digest(one.folder / MANIFEST_NAME) for one in loaded.members),

@@ -61,13 +61,9 @@ SplitOption = Annotated[
 ]
 SourceOption = Annotated[
     Path | None,
-    typer.Option(
-        "--source", help="A source text to score instead of a split; - is standard input."
-    ),
+    typer.Option("--source", help="A source text to score instead of a split; - is standard input."),
 ]
-ReferenceOption = Annotated[
-    Path | None, typer.Option("--reference", help="The reference translations of --source.")
-]
+ReferenceOption = Annotated[Path | None, typer.Option("--reference", help="The reference translations of --source.")]
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -79,15 +75,11 @@ AgainstOption = Annotated[
 ]
 BreakdownOption = Annotated[
     bool,
-    typer.Option(
-        "--breakdown", help="Also score groups: by length, by the rarest word, by corpus."
-    ),
+    typer.Option("--breakdown", help="Also score groups: by length, by the rarest word, by corpus."),
 ]
 CalibrationOption = Annotated[
     bool,
-    typer.Option(
-        "--calibration", help="Also compare the probabilities of tokens with their accuracy."
-    ),
+    typer.Option("--calibration", help="Also compare the probabilities of tokens with their accuracy."),
 ]
 ReportOption = Annotated[
     Path | None,
@@ -108,9 +100,7 @@ WriteOption = Annotated[
 ]
 RECORD = "tfm-validate.json"
 """In a folder of --write: what --json prints. A folder with this file may be replaced."""
-_LINE_ENDS = re.compile(
-    "[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]+"
-)  # as of `str.splitlines`
+_LINE_ENDS = re.compile("[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]+")  # as of `str.splitlines`
 
 
 def validate_command(
@@ -126,9 +116,7 @@ def validate_command(
     comet: CometScoreOption = None,
     report: ReportOption = None,
     write: WriteOption = None,
-    overrides: Annotated[
-        Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)] = None,
     beam_size: BeamOption = None,
     to: ToOption = None,
     from_: FromOption = None,
@@ -233,15 +221,9 @@ def _check_options(
     if write is not None:
         from transformer_cli.storage import require_replaceable_folder
 
-        require_replaceable_folder(
-            write, RECORD, "one of tfm validate --write", other="name another folder"
-        )
+        require_replaceable_folder(write, RECORD, "one of tfm validate --write", other="name another folder")
         for read in (source, reference, Path(against or "")):
-            if (
-                read is not None
-                and read.is_file()
-                and read.resolve().is_relative_to(write.resolve())
-            ):
+            if read is not None and read.is_file() and read.resolve().is_relative_to(write.resolve()):
                 raise UsageError(
                     f"--write {write}: {read} is read from this folder, which would be replaced",
                     hint="name another folder",
@@ -266,9 +248,7 @@ def check_text(split: str | None, source: Path | None, reference: Path | None) -
         )
 
 
-def _first_judging(
-    against: str | None, breakdown: bool, calibration: bool, report: Path | None
-) -> str | None:
+def _first_judging(against: str | None, breakdown: bool, calibration: bool, report: Path | None) -> str | None:
     """The first option that needs one direction."""
     given = {
         "--against": against is not None,
@@ -319,9 +299,7 @@ def _lines_against(against: str | None, num_sentences: int) -> list[str] | None:
     return texts
 
 
-def _write_texts(
-    folder: Path, split: str, reports: Sequence[DirectionReport], figures: Mapping[str, Any]
-) -> None:
+def _write_texts(folder: Path, split: str, reports: Sequence[DirectionReport], figures: Mapping[str, Any]) -> None:
     """Write sources, references and translations as text files whose lines belong together, and the figures."""
     from transformer_cli.storage import staged_folder
 
@@ -464,9 +442,7 @@ def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
         # Its hint names a setting of corpora, which these files do not have.
         raise DataError(error.message, hint=HOW_TO_CONVERT) from error
     for reason, finding in report.skipped.items():
-        logger.warning(
-            "skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example
-        )
+        logger.warning("skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example)
     return pairs
 
 

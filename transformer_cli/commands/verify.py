@@ -174,7 +174,7 @@ def _check_run(found: Verification) -> None:
         elif name not in _LINKS:
             found.unknown.append(f"{CHECKPOINTS}/{name}")
     sound = next((one.folder for one in found.checked if not one.problems), None)
-    logs = (run.metrics_file, run.learning_file, run.log_file, run.environment_file, run.seen_words_file)  # fmt: skip
+    logs = (run.metrics_file, run.learning_file, run.log_file, run.environment_file, run.seen_words_file)
     single = {run.config_file.name, CALIBRATION_FILE, FILE_NAME, *(one.name for one in logs)}
     folders = run.tensorboard_folder, run.data_folder, run.given_folder
     known = {LOCK_FILE, SIGNATURE_NAME, CHECKPOINTS, *(one.name for one in folders)}
@@ -252,8 +252,7 @@ def _unreadable(path: Path, checkpoint: Path | None) -> list[str]:
             parse_json(path.read_bytes(), str(path))
         elif path.suffix == ".jsonl" and not is_running(path.parent):  # it may be writing a line
             return [
-                f"{path}: line {number} is cut off or damaged, and is passed over"
-                for number in broken_json_lines(path)
+                f"{path}: line {number} is cut off or damaged, and is passed over" for number in broken_json_lines(path)
             ]
     except OSError as error:
         return [f"{path}: cannot be read: {error.strerror}"]
@@ -313,9 +312,7 @@ def check_signatures(found: Verification, public_key: Path | None) -> None:
     if found.signature is None:
         unsigned = [one for one in found.checked if one.signature is None]
         for one in unsigned:
-            one.problems.append(
-                f"{one.folder}: is not signed: there is no {SIGNATURE_NAME} in this folder"
-            )
+            one.problems.append(f"{one.folder}: is not signed: there is no {SIGNATURE_NAME} in this folder")
 
 
 def _place_of(one: Verification | Checked) -> Path:
@@ -346,9 +343,7 @@ def _wrong_signature(folder: Path, public_key: Path) -> str | None:
     try:
         # As its own command does: the signature is no part of what is signed.
         hashed = resolve_name("model_signing.hashing:Config")().set_ignored_paths(paths=[signature])
-        config = resolve_name("model_signing.verifying:Config")().use_elliptic_key_verifier(
-            public_key=public_key
-        )
+        config = resolve_name("model_signing.verifying:Config")().use_elliptic_key_verifier(public_key=public_key)
         config.set_hashing_config(hashed).verify(folder, signature)
     except Exception as error:  # of several libraries
         problem = str(error).strip()

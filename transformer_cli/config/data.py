@@ -107,14 +107,10 @@ class TokenizerConfig(Section):
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> Self:
         if self.min_frequency != 1 and not TOKENIZER_KINDS[self.kind].counts_entries:
-            raise ValueError(
-                f"min_frequency has no effect on a {self.kind} tokenizer; leave it out"
-            )
+            raise ValueError(f"min_frequency has no effect on a {self.kind} tokenizer; leave it out")
         for name in ("algorithm", "normalization", "byte_fallback", "user_symbols"):
             if getattr(self, name) is not None and not self.is_of_library:
-                raise ValueError(
-                    f"{name} has no effect with kind {self.kind}; remove it, or set kind: sentencepiece"
-                )
+                raise ValueError(f"{name} has no effect with kind {self.kind}; remove it, or set kind: sentencepiece")
         symbols = [symbol.strip() for symbol in self.user_symbols or ()]
         if "" in symbols or len({*symbols}) < len(symbols):
             raise ValueError("user_symbols has an empty symbol, or one that stands there twice")
@@ -140,9 +136,7 @@ class NoiseConfig(Section):
     @model_validator(mode="after")
     def _has_an_effect(self) -> Self:
         if not any(self.model_dump().values()):
-            raise ValueError(
-                "noise has no probability above 0; set one of its settings, or leave it out"
-            )
+            raise ValueError("noise has no probability above 0; set one of its settings, or leave it out")
         return self
 
 
@@ -301,9 +295,7 @@ class _Corpus(Section):
                     hint="such as weight: [[0, 1], [5, 0.2]]: weight 1 in the epochs 0 to 4, then 0.2",
                 )
             if not any(weight for _, weight in self.weight):
-                raise ValueError(
-                    "weight is 0 in each epoch, so this corpus is never read; leave it out"
-                )
+                raise ValueError("weight is 0 in each epoch, so this corpus is never read; leave it out")
         return self
 
     def weight_in(self, epoch: int) -> float:
@@ -432,8 +424,7 @@ class _DrawnSplits(LanguageData):
             for direction in self.directions_of(index):
                 if self.both_directions and direction.source == direction.target:
                     raise ValueError(
-                        f"both_directions needs two languages, and both sides of corpora.{index} are "
-                        f"{direction.source}"
+                        f"both_directions needs two languages, and both sides of corpora.{index} are {direction.source}"
                     )
                 sources, targets = {one.source for one in trained}, {one.target for one in trained}
                 if trained and not (direction.source in sources and direction.target in targets):
@@ -533,13 +524,9 @@ class SequencesData(DataSection):
     @model_validator(mode="after")
     def _lengths_are_ordered(self) -> Self:
         if self.min_length > self.max_length:
-            raise ValueError(
-                f"min_length ({self.min_length}) is above max_length ({self.max_length})"
-            )
+            raise ValueError(f"min_length ({self.min_length}) is above max_length ({self.max_length})")
         if self.task == "drop-first" and self.min_length < 2:
-            raise ValueError(
-                "task drop-first needs min_length of 2 or more, because it drops one symbol"
-            )
+            raise ValueError("task drop-first needs min_length of 2 or more, because it drops one symbol")
         if self.end_symbol and not self.shift_target:
             raise ValueError(
                 "shift_target: false needs end_symbol: false, because a model that reads the symbol which "

@@ -133,14 +133,10 @@ def _leave_out_absent(section: BaseModel, values: dict[str, Any]) -> None:
 def _read_text(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_CONFIG_BYTES:
-            raise ConfigError(
-                f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, the limit for a config"
-            )
+            raise ConfigError(f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, the limit for a config")
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{file}: not UTF-8 text ({error.reason} at byte {error.start})"
-        ) from error
+        raise ConfigError(f"{file}: not UTF-8 text ({error.reason} at byte {error.start})") from error
     except OSError as error:
         raise MissingInputError(f"{file}: cannot be read: {error.strerror}") from error
 
@@ -316,9 +312,7 @@ def _parse(override: str) -> _Override:
             names.append(_Name(part[1], False))
         names += in_brackets
     if not equals or not names or not all(name.text for name in names):
-        raise shown.refusal(
-            "not of the form section.field=value", hint="for example --set training.max_steps=100"
-        )
+        raise shown.refusal("not of the form section.field=value", hint="for example --set training.max_steps=100")
     if len(names) > MAX_DEPTH:
         raise shown.refusal(f"nested deeper than {MAX_DEPTH} levels")
     try:
@@ -334,9 +328,7 @@ def _parse(override: str) -> _Override:
     return _Override(override, tuple(names), value)
 
 
-def _require_section(
-    section: Any, name: _Name, depth: int, override: _Override, settings: Any
-) -> None:
+def _require_section(section: Any, name: _Name, depth: int, override: _Override, settings: Any) -> None:
     where = override.path(depth)
     if name.is_in_brackets:
         data = settings.get("data") if isinstance(settings, dict) else None
@@ -473,9 +465,7 @@ def overridable_setting(override: str, command: Command) -> str:
         return setting
     sections = [name for name in OVERRIDABLE if "." not in name and command in OVERRIDABLE[name]]
     single = [
-        name
-        for name, takers in OVERRIDABLE.items()
-        if command in takers and name.partition(".")[0] not in sections
+        name for name, takers in OVERRIDABLE.items() if command in takers and name.partition(".")[0] not in sections
     ]
     taken = ", ".join([*(f"{section}.*" for section in sections), *single])
     hint = f"tfm {command} takes {taken}"
@@ -539,9 +529,7 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, str):
                 raise _refusal(f"a key must be text, found {key!r}", key_node)
             if key in mapping:
-                raise _refusal(
-                    f"{key} is given twice, first in line {mapping.lines[key]}", key_node
-                )
+                raise _refusal(f"{key} is given twice, first in line {mapping.lines[key]}", key_node)
             mapping[key] = self.construct_object(value_node, deep=True)
             mapping.lines[key] = key_node.start_mark.line + 1
         return mapping

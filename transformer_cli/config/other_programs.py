@@ -67,8 +67,7 @@ SETTINGS = _by_their_names(
         "model.init": "initializer paraminit weightinit",
         "model.init=xavier": "paraminitglorot",
         "training.init_from": (
-            "finetune finetunefrommodel loadmodel modelnameorpath pretrained pretrainedmodel restorefile "
-            "trainfrom"
+            "finetune finetunefrommodel loadmodel modelnameorpath pretrained pretrainedmodel restorefile trainfrom"
         ),
         "training.optimizer": "optim",
         "training.betas": "adambetas optimizerbetas",

@@ -59,13 +59,20 @@ class _Scale:
 
 
 _SCALES = (
-    _Scale(1_000, {"d_model": 128, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2}, 0.3, 256, 60, "3e-3"),
+    _Scale(
+        1_000,
+        {"d_model": 128, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2},
+        0.3,
+        256,
+        60,
+        "3e-3",
+    ),
     _Scale(10_000, {"preset": "small", "d_ff": 512, "encoder_layers": 2, "decoder_layers": 2}, 0.3, 1024, 40, "3e-3"),
     _Scale(20_000, {"preset": "small", "d_ff": 512}, 0.3, 2048, 25, "3e-3"),
     _Scale(100_000, {"preset": "small", "d_ff": 512}, 0.2, 2048, 25, "3e-3"),
     _Scale(1_000_000, {"preset": "small"}, 0.1, 4096, 15, "3e-3"),
     _Scale(float("inf"), {"preset": "base"}, 0.1, 8192, 10, "7e-4", "adam"),
-)  # fmt: skip
+)
 _OPTIMIZER_REASONS = {
     "muon": "learns in fewer updates than Adam, where the model is small",
     "adam": "the optimizer of the paper",
@@ -74,9 +81,7 @@ _WORDS_OF_BLEU = 4
 _MIN_STEPS, _MAX_STEPS = 400, 100_000
 
 
-def recipe(
-    name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts: Sequence[str] = ()
-) -> str:
+def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts: Sequence[str] = ()) -> str:
     """The text of a config for a corpus; the text is checked as a config file is.
 
     Args:
@@ -136,7 +141,7 @@ def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
     drawn = [
         ("validation_share", share, f"about {share * size.num_pairs:,.0f} pairs choose the best checkpoint; {reason}"),
         ("test_share", test_share, f"about {test_share * size.num_pairs:,.0f} pairs for: tfm validate --split test"),
-    ]  # fmt: skip
+    ]
     lines += [] if size.has_splits else _table(2, drawn)
     ratio = data.cleaning.max_length_ratio
     if ratio is None or ratio == CleaningConfig().max_length_ratio:
@@ -163,12 +168,18 @@ def _model_lines(size: CorpusSize) -> list[str]:
     vocab_size = vocabulary_size(size)
     whose = "both languages together" if share_one else "each language"
     tied = "all" if share_one else "target-output"
-    what_is_tied = "both embeddings and the output layer" if share_one else "target embedding and output layer"  # fmt: skip
+    what_is_tied = "both embeddings and the output layer" if share_one else "target embedding and output layer"
     tokenizer = [
         ("kind", "bpe", "parts of words: no word is unknown"),
         ("vocab_size", vocab_size, f"entries for {whose}; in a small corpus, more would be too rare to be learned"),
-        ("shared", share_one, "one vocabulary for both languages, which share letters and names" if share_one else "the languages have different letters, so each has its own vocabulary"),
-    ]  # fmt: skip
+        (
+            "shared",
+            share_one,
+            "one vocabulary for both languages, which share letters and names"
+            if share_one
+            else "the languages have different letters, so each has its own vocabulary",
+        ),
+    ]
     reasons = {
         "preset": "sizes of the model: tiny, small, base or big"
         + ("; base needs a GPU" if scale.model.get("preset") == "base" else ""),
@@ -183,7 +194,7 @@ def _model_lines(size: CorpusSize) -> list[str]:
         ("dropout", scale.dropout, "the fewer pairs, the more dropout: it hinders learning by heart"),
         ("init", "pytorch", "the initial weights from which a model learns faster"),
         ("tie_embeddings", tied, f"one table for {what_is_tied}: fewer numbers to learn"),
-    ]  # fmt: skip
+    ]
     return ["tokenizer:", *_table(2, tokenizer), "", "model:", *_table(2, model)]
 
 
@@ -193,9 +204,7 @@ def _training_lines(size: CorpusSize) -> list[str]:
     warmup_steps = min(4000, _two_digits(steps / 10))
     validated = num_validated(size)
     has_sentences = size.target_words >= _WORDS_OF_BLEU * size.num_pairs
-    why_chrf = (
-        "" if has_sentences else "; BLEU counts four words in a row, and most lines have fewer"
-    )
+    why_chrf = "" if has_sentences else "; BLEU counts four words in a row, and most lines have fewer"
     training = [
         # How many passes these are depends on the vocabulary, which is learned later: the plan of tfm train counts them.
         ("max_steps", steps, "updates of the weights; tfm train says how many passes over the pairs these are"),
@@ -205,13 +214,25 @@ def _training_lines(size: CorpusSize) -> list[str]:
         ("learning_rate", scale.learning_rate, "the peak of the learning rate; lower it if the loss jumps"),
         ("warmup_steps", warmup_steps, "updates in which the learning rate rises: a tenth of all"),
         ("log_every", max(10, min(100, 10 * round(interval / 40))), "updates between two reports of the loss"),
-        ("validate_every", interval, f"updates between validations: about {steps // interval} in the run, with sample translations"),
+        (
+            "validate_every",
+            interval,
+            f"updates between validations: about {steps // interval} in the run, with sample translations",
+        ),
         ("save_every", interval, "updates between checkpoints; an interrupted run continues from the last"),
-        ("best_metric", "bleu" if has_sentences else "chrf", f"the score that decides which checkpoint translates{why_chrf}"),
-    ]  # fmt: skip
+        (
+            "best_metric",
+            "bleu" if has_sentences else "chrf",
+            f"the score that decides which checkpoint translates{why_chrf}",
+        ),
+    ]
     validation = [
-        ("max_sentences", validated, "sentences of a validation: at most a tenth of the pairs that are read between two of them")
-    ]  # fmt: skip
+        (
+            "max_sentences",
+            validated,
+            "sentences of a validation: at most a tenth of the pairs that are read between two of them",
+        )
+    ]
     return ["training:", *_table(2, training), "", "validation:", *_table(2, validation)]
 
 
@@ -246,9 +267,7 @@ def num_validated(size: CorpusSize) -> int:
     there_are = size.num_validation
     if there_are is None:
         there_are = round(held_out_share(size.num_pairs) * size.num_pairs)
-    return max(
-        1, min(there_are, max(_HELD_OUT_PAIRS[0], min(_MOST_VALIDATED, _two_digits(wanted))))
-    )
+    return max(1, min(there_are, max(_HELD_OUT_PAIRS[0], min(_MOST_VALIDATED, _two_digits(wanted)))))
 
 
 def words_of(num_words: float, num_characters: float, *, is_spaced: bool) -> float:

@@ -83,7 +83,9 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
             text += _unknown(problem.location, settings)
         elif problem.kind == "missing" and isinstance(problem.location[-1], int):
             *sections, index = map(str, problem.location)
-            text += f"{'.'.join(sections)}: number {int(index) + 1} of the list is missing, found {_shorten(problem.found)}"
+            text += (
+                f"{'.'.join(sections)}: number {int(index) + 1} of the list is missing, found {_shorten(problem.found)}"
+            )
         elif problem.kind == "missing":
             text += f"{where} is missing"
             hint = hint or f"add {where}; tfm info --config en-it.yaml shows a complete config"
@@ -148,8 +150,7 @@ def _problems(error: ValidationError, settings: Any) -> list[_Problem]:
         for problem in problems.values()
         if problem.kind != "too_short"
         or not any(
-            other[: len(problem.location)] == problem.location and other != problem.location
-            for other in problems
+            other[: len(problem.location)] == problem.location and other != problem.location for other in problems
         )
     ]
 

@@ -110,9 +110,9 @@ class ModelConfig(Section):
     """Biases in the query, key, value and output projections."""
     feed_forward_bias: Switch = True
     """Biases in the feed-forward network."""
-    positions: Literal[
-        "sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "learned", "rotary", "none"
-    ] = "sinusoidal"
+    positions: Literal["sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "learned", "rotary", "none"] = (
+        "sinusoidal"
+    )
     """Position encoding. sinusoidal: sines and cosines interleaved (the paper); sinusoidal_halves: first all sines, then all cosines (MarianMTModel of transformers); sinusoidal_marian: the same order, with the angles position / 10000^(2i / (d_model - 2)) instead of position / 10000^(2i / d_model) (Marian itself); learned: one vector per position; rotary (Su et al. 2021); none."""
     start_embedding: Literal["learned", "zero"] = "learned"
     """The embedding of [SOS], the first input of the decoder. learned: as that of every token; zero: it stays zero, as in Marian."""
@@ -126,9 +126,7 @@ class ModelConfig(Section):
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the output projection."""
-    alignment_head: Annotated[int, Field(strict=True, ge=0, lt=1024)] | Literal["mean"] | None = (
-        None
-    )
+    alignment_head: Annotated[int, Field(strict=True, ge=0, lt=1024)] | Literal["mean"] | None = None
     """What of a decoder layer's cross-attention learns given word alignments (training.guided_alignment), and aligns words afterwards: the number of a head, from 0, or mean: the mean over the heads. Absent: nothing learns them; words are aligned by the mean over the heads of the layer that aligns best by itself (Garg et al. 2019)."""
     alignment_layer: Annotated[int, Field(strict=True, ge=0, lt=1024)] | None = None
     """The number of that layer, from 0; absent: the last one."""
@@ -147,13 +145,9 @@ class ModelConfig(Section):
                 f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads}), or give head_dim"
             )
         if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads ({self.num_kv_heads})"
-            )
+            raise ValueError(f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads ({self.num_kv_heads})")
         if "std_layernorm" in self.norm and self.d_model < 2:
-            raise ValueError(
-                f"norm: {self.norm} needs a d_model of 2 or more, because it divides by d_model - 1"
-            )
+            raise ValueError(f"norm: {self.norm} needs a d_model of 2 or more, because it divides by d_model - 1")
         if self.alignment_head is not None or self.alignment_layer is not None:
             self._check_alignment()
         if self.positions == "rotary" and self.head_width % 2:
@@ -226,9 +220,7 @@ class ModelConfig(Section):
 
 
 OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
-ScheduleName = Literal[
-    "noam", "inverse_sqrt", "cosine", "linear", "constant", "warmup_stable_decay", "plateau"
-]
+ScheduleName = Literal["noam", "inverse_sqrt", "cosine", "linear", "constant", "warmup_stable_decay", "plateau"]
 Metric = Literal[
     "loss",
     "perplexity",
@@ -246,8 +238,11 @@ SmoothedOver = Literal["vocabulary", "others"]
 DEFAULT_BETAS, DEFAULT_EPSILON = (0.9, 0.98), 1e-9
 # Adafactor's learning rate is a share of each parameter's size: its paper has 0.01 (section 9, table 2).
 DEFAULT_LEARNING_RATES: dict[OptimizerName, float] = {
-    "adam": 7e-4, "adamw": 7e-4, "adafactor": 1e-2, "muon": 7e-4,
-}  # fmt: skip
+    "adam": 7e-4,
+    "adamw": 7e-4,
+    "adafactor": 1e-2,
+    "muon": 7e-4,
+}
 DEFAULT_PLATEAU_FACTOR, DEFAULT_PLATEAU_PATIENCE = 0.5, 3
 PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_.]{0,199}$"
 ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
@@ -418,9 +413,7 @@ class TrainingConfig(Section):
         if self.smoothed_over == "others" and self.label_smoothing == 0.0:
             raise ValueError("smoothed_over: others has no effect with label_smoothing 0")
         if self.average_of == "best" and self.average_last is None:
-            raise ValueError(
-                "average_of has no effect without average_last, a number of checkpoints"
-            )
+            raise ValueError("average_of has no effect without average_last, a number of checkpoints")
         if self.optimizer == "adam" and self.weight_decay is not None:
             raise ValueError("weight_decay has no effect with optimizer adam; use adamw")
         for name, default in (("betas", DEFAULT_BETAS), ("epsilon", DEFAULT_EPSILON)):
@@ -464,9 +457,7 @@ class TrainingConfig(Section):
 
     def _require_room_for_the_decay(self) -> None:
         if self.decay_steps is None:
-            raise ValueError(
-                "schedule warmup_stable_decay needs decay_steps, such as a tenth or a fifth of max_steps"
-            )
+            raise ValueError("schedule warmup_stable_decay needs decay_steps, such as a tenth or a fifth of max_steps")
         if self.warmup_steps + self.decay_steps > (self.max_steps or 0):
             raise ValueError(
                 f"warmup_steps ({self.warmup_steps}) and decay_steps ({self.decay_steps}) are more than "
@@ -508,9 +499,7 @@ class ValidationConfig(Section):
     """Beam size of validations during training; tfm validate uses decoding.beam_size."""
     num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
     """Number of sample translations in the log and in TensorBoard."""
-    sequence_lengths: (
-        Annotated[tuple[SequenceLength, ...], Field(min_length=1, max_length=1000)] | None
-    ) = None
+    sequence_lengths: Annotated[tuple[SequenceLength, ...], Field(min_length=1, max_length=1000)] | None = None
     """For data.source sequences: source lengths, in symbols, at which the exact match on 100 new sequences is measured (task memorise: on the training sequences); absent: all lengths of the data. Lengths beyond those of the training data are allowed."""
 
 
@@ -541,9 +530,7 @@ class RuntimeConfig(Section):
 # The whole config, and the rules between its sections.
 
 
-DataConfig = Annotated[
-    PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")
-]
+DataConfig = Annotated[PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")]
 
 RUN_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
@@ -616,16 +603,10 @@ class Config(Section):
         if not isinstance(self.data, SequencesData):
             raise ValueError("validation.sequence_lengths is for data.source: sequences")
         if self.data.task == "drop-first" and 1 in lengths:
-            raise ValueError(
-                "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
-            )
+            raise ValueError("validation.sequence_lengths: task drop-first needs lengths of 2 or more")
 
     def _check_regularisation(self) -> None:
-        if (
-            self.training.r_drop is not None
-            and self.training.word_dropout is None
-            and not self.model.has_dropout
-        ):
+        if self.training.r_drop is not None and self.training.word_dropout is None and not self.model.has_dropout:
             raise ValueError(
                 "training.r_drop has no effect without dropout, because both forward passes of a batch are equal; "
                 "set model.dropout above 0, or training.word_dropout"
@@ -687,7 +668,7 @@ class Config(Section):
             ("data.streaming", isinstance(data, FilesData) and data.streaming, "stores no pairs"),
             ("runtime.compile", self.runtime.compile is True, "compiles layers that keep no attention weights"),
             ("runtime.cuda_graphs", self.runtime.cuda_graphs, "records passes that keep no attention weights"),
-        ):  # fmt: skip
+        ):
             if is_set:
                 raise Contradiction(
                     f"{setting} {why}, but training.guided_alignment needs the links between the stored subwords of each batch",

@@ -18,9 +18,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import word_spans, words_at
 
 _LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
-_FORMAT_HINT = (
-    "a line holds links such as 0-0 1-2: word of the source, word of the target, counted from 0"
-)
+_FORMAT_HINT = "a line holds links such as 0-0 1-2: word of the source, word of the target, counted from 0"
 
 
 class AlignmentFile:
@@ -126,9 +124,7 @@ def links_of_tokens(
     return [position for link in sorted(found) for position in link]
 
 
-def linked_positions(
-    links: Sequence[NDArray[np.integer]], shape: tuple[int, int, int]
-) -> NDArray[np.bool_]:
+def linked_positions(links: Sequence[NDArray[np.integer]], shape: tuple[int, int, int]) -> NDArray[np.bool_]:
     """(B, T, S) bool: True where a target position is linked to a source position.
 
     Args:

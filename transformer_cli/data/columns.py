@@ -34,7 +34,12 @@ _NUM_GUESSED_ROWS = 300
 _IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
 # At most this many columns are named in a message.
 _NUM_NAMED = 20
-_OTHER_SEPARATORS = {"|": "a vertical bar (|)", "\x01": "the control character 0x01", "\x1f": "the control character 0x1F", "#": "a number sign (#)"}  # fmt: skip
+_OTHER_SEPARATORS = {
+    "|": "a vertical bar (|)",
+    "\x01": "the control character 0x01",
+    "\x1f": "the control character 0x1F",
+    "#": "a number sign (#)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def columns_of(
         fields = list(dict.fromkeys(field for record in records for field in record))
         if not fields:
             raise DataError(f"{path}: no rows")
-        return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
+        return [_column(field, field, [row.get(field) for row in records]) for field in fields], False
     require_line_feeds(path, encoding)
     rows = first_rows(path, kind, NUM_SAMPLED_ROWS, encoding)
     if not rows:
@@ -112,7 +117,7 @@ def _require_a_table(rows: Sequence[Sequence[str]], path: Path, kind: str) -> No
     if len(rows[0]) > 1:
         return
     known = "a tab" if kind == "tsv" else "a comma, a semicolon or a tab"
-    others = [name for mark, name in _OTHER_SEPARATORS.items() if share_of(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023  # fmt: skip
+    others = [name for mark, name in _OTHER_SEPARATORS.items() if share_of(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023
     raise DataError(
         f"{path}: it has one column, where two are needed; it begins with {first!r}",
         hint=(f"{others[0]} may be meant to separate its columns; " if others else "")
@@ -193,11 +198,7 @@ def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
     is_text = any(isinstance(cell, str) for cell in cells)
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
     filled = [text.strip() for text in texts if text.strip()]
-    kind = (
-        kind_of_cells(texts)
-        if is_text
-        else kind_of_cells(["" if one is None else "0" for one in cells])
-    )
+    kind = kind_of_cells(texts) if is_text else kind_of_cells(["" if one is None else "0" for one in cells])
     others = [str(cell) for cell in cells if cell is not None]
     language, doubt = UNKNOWN_LANGUAGE, None
     if kind == "text":
@@ -206,9 +207,7 @@ def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
     return Column(field, title, kind, next(iter([*filled, *others]), ""), language, doubt)
 
 
-def spoken_language(
-    what: str, named: str | None, sentences: Sequence[str]
-) -> tuple[str, str | None]:
+def spoken_language(what: str, named: str | None, sentences: Sequence[str]) -> tuple[str, str | None]:
     """The language of sentences, and a warning if it is not the one that their name says.
 
     Args:
@@ -283,9 +282,7 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
     A cell that comes again and again below it, such as the language of each sentence, is a label and no name.
     """
-    titles = [
-        "" if _is_label(title, number, rows) else title for number, title in enumerate(titles)
-    ]
+    titles = ["" if _is_label(title, number, rows) else title for number, title in enumerate(titles)]
     words = [_words_of(title) for title in titles]
     languages = [
         _language_of(title, number, rows)
@@ -304,8 +301,7 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     return any(
         title
         and kind_of_cells([title]) == "text"
-        and kind_of_cells([row[number] for row in rows if number < len(row)])
-        in ("numbers", "dates", "links")
+        and kind_of_cells([row[number] for row in rows if number < len(row)]) in ("numbers", "dates", "links")
         for number, title in enumerate(titles)
     )
 
@@ -319,23 +315,16 @@ def _language_of(title: str, number: int, rows: Sequence[Sequence[str]]) -> str 
     return named_language(title)
 
 
-def _is_shortest(
-    titles: Sequence[str], rows: Sequence[Sequence[str]], *, names_a_language: bool
-) -> bool:
+def _is_shortest(titles: Sequence[str], rows: Sequence[Sequence[str]], *, names_a_language: bool) -> bool:
     """Whether all cells are much shorter than all cells below, and end without punctuation, as names of columns do.
 
     Beside the name of a language, it is enough that they are shorter. Words that stand below again are text.
     """
     factor, num_needed = (1, _MIN_ROWS_TO_COMPARE) if names_a_language else (2, _FEW_ROWS)
     below = [[cell.strip() for cell in row] for row in rows if len(row) == len(titles)]
-    if (
-        len(titles) < 2
-        or len(below) < num_needed
-        or not all(titles)
-        or any(map(_is_closed, titles))
-    ):
+    if len(titles) < 2 or len(below) < num_needed or not all(titles) or any(map(_is_closed, titles)):
         return False
-    words_below = [{word for cell in cells for word in _words_of(cell)} for cells in zip(*below, strict=True)]  # fmt: skip
+    words_below = [{word for cell in cells for word in _words_of(cell)} for cells in zip(*below, strict=True)]
     if all(words_below[number].issuperset(_words_of(title)) for number, title in enumerate(titles)):
         return False
     shortest = [min(filter(None, map(len, cells)), default=0) for cells in zip(*below, strict=True)]
@@ -358,9 +347,7 @@ def _are_in_another_script(titles: Sequence[str], rows: Sequence[Sequence[str]])
     if any(_is_closed(title) or len(title.split()) > _MAX_WORDS for title in titles):
         return False
     of_columns = [
-        {script_of(cell) for cell in cells}
-        for cells, own in zip(zip(*below, strict=True), scripts, strict=True)
-        if own
+        {script_of(cell) for cell in cells} for cells, own in zip(zip(*below, strict=True), scripts, strict=True) if own
     ]
     return any(script in found for found in of_columns) and any(
         found - {""} and script not in found for found in of_columns
@@ -374,10 +361,7 @@ def _is_label(title: str, number: int, rows: Sequence[Sequence[str]]) -> bool:
 
 def _words_of(title: str) -> list[str]:
     """Letters and digits, with the marks that scripts of India and Thailand write as signs of their own."""
-    kept = (
-        sign if sign.isalnum() or unicodedata.category(sign).startswith("M") else " "
-        for sign in title.casefold()
-    )
+    kept = (sign if sign.isalnum() or unicodedata.category(sign).startswith("M") else " " for sign in title.casefold())
     return "".join(kept).split()
 
 

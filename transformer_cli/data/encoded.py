@@ -123,8 +123,7 @@ class EncodedCorpus:
     def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
         """The source ids and the target ids of the pairs at these indices."""
         source, target = (
-            gather_padded(side.ids, *side.places(indices), pad_id)
-            for side in (self._source_ids, self._target_ids)
+            gather_padded(side.ids, *side.places(indices), pad_id) for side in (self._source_ids, self._target_ids)
         )
         return source, target
 
@@ -151,9 +150,7 @@ class _Lists:
         )
         self._ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64)
         # For each chunk, the indices of its first id and of its first offset in the file.
-        self._first_ids = _places(
-            [chunk.values.buffers()[1] for chunk in chunks], content, self.ids
-        )
+        self._first_ids = _places([chunk.values.buffers()[1] for chunk in chunks], content, self.ids)
         firsts = _places([chunk.buffers()[1] for chunk in chunks], content, self._offsets)
         # The number of pairs before the chunk is subtracted: the offset of a pair is at this index plus that of the pair.
         self._first_offsets = firsts - np.concatenate([[0], self._ends])[:-1]
@@ -177,9 +174,7 @@ def _places(buffers: Sequence[Any], content: Any, array: NDArray[Any]) -> NDArra
     return np.array(num_bytes, np.int64) // array.itemsize
 
 
-def write_encoded(
-    path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int, has_links: bool = False
-) -> None:
+def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int, has_links: bool = False) -> None:
     """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
 
     Args:
@@ -242,9 +237,7 @@ def encode_pairs(
         source = source.with_first(first, np.ones(len(first), bool))
     if corpus_tags := sequence_format.corpus_tags:
         unused = source_tokenizer.unk_id
-        ids = np.array(
-            [source_tokenizer.id_of(tag) if tag else unused for tag in corpus_tags], np.uint32
-        )
+        ids = np.array([source_tokenizer.id_of(tag) if tag else unused for tag in corpus_tags], np.uint32)
         source = source.with_first(ids[corpora], np.array(corpus_tags, bool)[corpora])
     links = None
     if has_links:
@@ -538,9 +531,9 @@ def encoded_by_workers(
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns where a process with threads is copied; the copies use no lock of these threads.
-            warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork", DeprecationWarning)  # fmt: skip
+            warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork", DeprecationWarning)
             # A few batches wait for each process, and not all results of a large corpus for this one.
-            pending = deque(pool.submit(_encoded, number) for number in islice(numbers, 4 * num_workers))  # fmt: skip
+            pending = deque(pool.submit(_encoded, number) for number in islice(numbers, 4 * num_workers))
         while pending:
             yield pending.popleft().result()
             pending.extend(pool.submit(_encoded, number) for number in islice(numbers, 1))

@@ -104,9 +104,7 @@ def _write_splits(prepared: PreparedData, folder: Path) -> dict[str, int]:
     return tables.close()
 
 
-def _write_split(
-    split: SplitName, judged: Iterator[_Judged], prepared: PreparedData, tables: "_Tables"
-) -> None:
+def _write_split(split: SplitName, judged: Iterator[_Judged], prepared: PreparedData, tables: "_Tables") -> None:
     tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
     sequences = SequenceFormat.of(prepared.config.data)
     limit = prepared.config.model.max_length
@@ -130,9 +128,7 @@ def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judg
     placed = _placed_pairs(config, split)
     if split == "train":
         digests = held_out_digests(config, all_held_out_pairs(config))
-        yield from _cleaned(
-            placed, partial(clean, rules=config.applied_cleaning, held_out=digests, seen=seen)
-        )
+        yield from _cleaned(placed, partial(clean, rules=config.applied_cleaning, held_out=digests, seen=seen))
         return
     for drawn, group in groupby(placed, key=lambda one: is_drawn(config, one.pair)):
         rules = rules_for_held_out(config, drawn=drawn)
@@ -271,9 +267,7 @@ def _save_for_datasets(folder: Path, splits: list[str]) -> None:
     datasets.disable_progress_bars()
     with tempfile.TemporaryDirectory(dir=folder, prefix=".") as cache:
         opened = {
-            split: datasets.Dataset.from_parquet(
-                str(folder / PARQUET / f"{split}.parquet"), cache_dir=cache
-            )
+            split: datasets.Dataset.from_parquet(str(folder / PARQUET / f"{split}.parquet"), cache_dir=cache)
             for split in splits
         }
         datasets.DatasetDict(opened).save_to_disk(str(folder))

@@ -29,9 +29,7 @@ class Lexicon(NamedTuple):
     """How many training pairs were read."""
 
 
-def learn_lexicon(
-    train: EncodedCorpus, vocab_sizes: tuple[int, int], *, num_best: int, max_pairs: int
-) -> Lexicon:
+def learn_lexicon(train: EncodedCorpus, vocab_sizes: tuple[int, int], *, num_best: int, max_pairs: int) -> Lexicon:
     """The lexicon of a training split.
 
     With given word alignments, the probability of t after s is the share of t among the links of s. Else IBM model 1 finds the
@@ -48,9 +46,7 @@ def learn_lexicon(
     """
     num_pairs = min(len(train), max_pairs)
     chosen = np.linspace(0, len(train) - 1, num_pairs).round().astype(np.int64)
-    chunks = [
-        chosen[first : first + _PAIRS_AT_ONCE] for first in range(0, num_pairs, _PAIRS_AT_ONCE)
-    ]
+    chunks = [chosen[first : first + _PAIRS_AT_ONCE] for first in range(0, num_pairs, _PAIRS_AT_ONCE)]
     frequencies = np.zeros(vocab_sizes[1], np.int64)
     for chunk in chunks:
         (_, _), (ids, is_real) = train.padded(chunk, 0)
@@ -67,9 +63,7 @@ def learn_lexicon(
     is_best = np.arange(len(sources)) - firsts[sources] < num_best
     starts = np.searchsorted(sources[is_best], np.arange(vocab_sizes[0] + 1))
     by_frequency = np.argsort(-frequencies, kind="stable")
-    return Lexicon(
-        starts, targets[is_best], by_frequency[: int((frequencies > 0).sum())], num_pairs
-    )
+    return Lexicon(starts, targets[is_best], by_frequency[: int((frequencies > 0).sum())], num_pairs)
 
 
 def _counted_links(
@@ -97,16 +91,12 @@ def _expected_links(
     sources = codes // num_targets
     kept: list[tuple[Numbers, Numbers]] | None = None
     if num_cells <= _MOST_CELLS_KEPT:
-        kept = [
-            (np.searchsorted(codes, cells), firsts)
-            for cells, firsts in _cells(train, chunks, num_targets)
-        ]
+        kept = [(np.searchsorted(codes, cells), firsts) for cells, firsts in _cells(train, chunks, num_targets)]
     probabilities, counts = np.ones(len(codes)), np.ones(len(codes))
     for _ in range(_ITERATIONS):
         counts = np.zeros(len(codes))
         located = kept or (
-            (np.searchsorted(codes, cells), firsts)
-            for cells, firsts in _cells(train, chunks, num_targets)
+            (np.searchsorted(codes, cells), firsts) for cells, firsts in _cells(train, chunks, num_targets)
         )
         for places, firsts in located:
             if not len(places):
@@ -120,9 +110,7 @@ def _expected_links(
     return codes, counts
 
 
-def _cells(
-    train: EncodedCorpus, chunks: list[Numbers], num_targets: int
-) -> Iterator[tuple[Numbers, Numbers]]:
+def _cells(train: EncodedCorpus, chunks: list[Numbers], num_targets: int) -> Iterator[tuple[Numbers, Numbers]]:
     """For each chunk the pairs of a target token and a source token of one sentence pair, as source * num_targets + target.
 
     The cells of a target token stand side by side; the second array has the place of the first cell of each.

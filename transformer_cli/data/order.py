@@ -150,11 +150,7 @@ class EpochOrder:
 def epoch_order(lengths: Lengths, corpus_sizes: Sequence[int], config: Config) -> EpochOrder:
     """The epoch order for the settings of a config."""
     budget = Budget.of(config.training)
-    weights = (
-        _weights(corpus_sizes, config.data)
-        if isinstance(config.data, FilesData | HubData)
-        else [1.0]
-    )
+    weights = _weights(corpus_sizes, config.data) if isinstance(config.data, FilesData | HubData) else [1.0]
     return EpochOrder(lengths, corpus_sizes, weights, budget, config.seed)
 
 
@@ -177,9 +173,7 @@ def tempered_weights(sizes: Sequence[int], temperature: float) -> list[float]:
     # Sizes are divided by the largest one, so that no power overflows.
     shares = [(size / max(sizes)) ** (1.0 / temperature) if size else 0.0 for size in sizes]
     factor = sum(sizes) / sum(shares) if any(shares) else 0.0
-    return [
-        factor * share / size if size else 1.0 for share, size in zip(shares, sizes, strict=True)
-    ]
+    return [factor * share / size if size else 1.0 for share, size in zip(shares, sizes, strict=True)]
 
 
 def padding_share(order: EpochOrder, *, max_batches: int = 1000) -> float:
@@ -208,9 +202,7 @@ def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:
     return values.astype(np.int64)
 
 
-def _feistel(
-    values: NDArray[np.uint64], half_bits: np.uint64, round_keys: NDArray[Any]
-) -> NDArray[np.uint64]:
+def _feistel(values: NDArray[np.uint64], half_bits: np.uint64, round_keys: NDArray[Any]) -> NDArray[np.uint64]:
     mask = (np.uint64(1) << half_bits) - np.uint64(1)
     left, right = values >> half_bits, values & mask
     for round_key in round_keys:
@@ -260,9 +252,7 @@ class UpdateSize:
         return cls(training.accumulate, training.update_tokens)
 
 
-def update_batches(
-    order: EpochOrder, size: UpdateSize, epoch: int, *, first: int = 0
-) -> Iterator[list[Visits]]:
+def update_batches(order: EpochOrder, size: UpdateSize, epoch: int, *, first: int = 0) -> Iterator[list[Visits]]:
     """Yield all micro-batches of each update of an epoch, before several processes share them out.
 
     They are a pure function of the order: an update that begins at batch `first` is the same one, whether the
@@ -286,9 +276,7 @@ def estimated_updates(order: EpochOrder, size: UpdateSize, epoch: int = 0) -> in
     return num_pools * sum(1 for _ in _groups(first_pool, order, size, epoch))
 
 
-def _groups(
-    batches: Iterable[Visits], order: EpochOrder, size: UpdateSize, epoch: int
-) -> Iterator[list[Visits]]:
+def _groups(batches: Iterable[Visits], order: EpochOrder, size: UpdateSize, epoch: int) -> Iterator[list[Visits]]:
     group: list[Visits] = []
     num_tokens = 0
     for batch in batches:

@@ -79,10 +79,7 @@ def finding_rows(title: str, findings: Mapping[str, Finding]) -> list[ReportRow]
 def table_lines(rows: Sequence[ReportRow]) -> list[str]:
     """The rows as lines of text, in columns."""
     width = max((len(what) for what, _, _ in rows), default=0)
-    return [
-        f"  {what:{width}} {count:>10,}  {on_one_line(example)}".rstrip()
-        for what, count, example in rows
-    ]
+    return [f"  {what:{width}} {count:>10,}  {on_one_line(example)}".rstrip() for what, count, example in rows]
 
 
 @dataclass(slots=True)

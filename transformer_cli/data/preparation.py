@@ -386,8 +386,9 @@ def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
         logger.info(
             "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
             "number, and tfm validate scores all",
-            f"{len(pairs):,}", f"{len(data.validation):,}",
-        )  # fmt: skip
+            f"{len(pairs):,}",
+            f"{len(data.validation):,}",
+        )
     return pairs
 
 
@@ -432,9 +433,7 @@ def frequency_loss(train: EncodedCorpus) -> float:
 # copied or deleted alone, and equal data take their room on the disk once. No file of prepared data is ever changed.
 
 
-def _taken_over(
-    config: Config, folder: Path, runs: Path, sought: dict[str, str]
-) -> dict[str, str] | None:
+def _taken_over(config: Config, folder: Path, runs: Path, sought: dict[str, str]) -> dict[str, str] | None:
     """The fingerprint of a folder that now holds the data of another run; None if no run holds the data for this config.
 
     Two runs that prepare equal data at the same time do not wait for each other.
@@ -637,9 +636,7 @@ class WatchedFiles:
         try:
             now = self._current_stamps()
         except (DataError, MissingInputError) as error:
-            raise TryAgainError(
-                f"the corpus changed while it was read: {error.message}", hint=_AGAIN
-            ) from error
+            raise TryAgainError(f"the corpus changed while it was read: {error.message}", hint=_AGAIN) from error
         for name in {**self._stamps, **now}:
             before, (path, stamp) = self._stamps.get(name), now.get(name, (Path(name), None))
             is_same = before is not None and before[1] == stamp is not None
@@ -666,15 +663,8 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     A commit on the hub that was not known, before or now, is no difference.
     """
     unknown = {name for name in before.keys() ^ now.keys() if name.startswith(COMMIT_OF)}
-    values = (
-        (name, before.get(name, "null"), now.get(name, "null"))
-        for name in {*before, *now} - unknown
-    )
-    return [
-        f"{name}: was {_short(old)}, now {_short(new)}"
-        for name, old, new in sorted(values)
-        if old != new
-    ]
+    values = ((name, before.get(name, "null"), now.get(name, "null")) for name in {*before, *now} - unknown)
+    return [f"{name}: was {_short(old)}, now {_short(new)}" for name, old, new in sorted(values) if old != new]
 
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
@@ -690,8 +680,7 @@ def read_seal(folder: Path) -> dict[str, str] | None:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
         is_whole = all(
-            (folder / name).is_file() and _checksum(folder / name) == digest
-            for name, digest in files.items()
+            (folder / name).is_file() and _checksum(folder / name) == digest for name, digest in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -742,9 +731,7 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
         hint += "; to stay with the earlier commit, also give it as data.corpora.N.revision"
     if needs_other_tokenizers(before, now):
         hint = "undo the change; or start again, with another name or with --from-scratch"
-    return DataError(
-        f"{folder}: the data differs from the data on which this run was trained:{lines}", hint=hint
-    )
+    return DataError(f"{folder}: the data differs from the data on which this run was trained:{lines}", hint=hint)
 
 
 def _has_other_built_in_pairs(before: Mapping[str, str], now: Mapping[str, str]) -> bool:

@@ -73,9 +73,7 @@ def clean(
         held_out: digests (`pair_digest` of `compared`) of validation and test pairs, which are dropped as leakage.
         seen: receives the digests of the pairs, to find duplicates; None: they are kept in memory.
     """
-    altering = [
-        (alter, report.altered.setdefault(rule, Finding())) for rule, alter in alterations(rules)
-    ]
+    altering = [(alter, report.altered.setdefault(rule, Finding())) for rule, alter in alterations(rules)]
     dropping = [
         (must_drop, report.dropped.setdefault(rule, Finding()))
         for rule, must_drop in drops(rules, held_out, DigestSet() if seen is None else seen)
@@ -99,9 +97,7 @@ def clean(
             yield pair
 
 
-def check_dropped_share(
-    report: CleaningReport, rules: CleaningConfig, reading: ReadingReport
-) -> None:
+def check_dropped_share(report: CleaningReport, rules: CleaningConfig, reading: ReadingReport) -> None:
     """Raise an error if `clean` dropped too many pairs of a corpus; call it after the last pair.
 
     Args:
@@ -178,9 +174,7 @@ def drops(
         # Counting words is slow, and more than n words need more than 2 n characters.
         yield (
             "max_words",
-            _on_either_side(
-                lambda text, n: len(text) >= 2 * n and len(text.split()) > n, rules.max_words
-            ),
+            _on_either_side(lambda text, n: len(text) >= 2 * n and len(text.split()) > n, rules.max_words),
         )
     if rules.max_characters is not None:
         yield "max_characters", _on_either_side(lambda text, n: len(text) > n, rules.max_characters)
@@ -203,9 +197,7 @@ def _in_direction(digest: bytes, direction: int) -> bytes:
     return blake2b(b"%d:%b" % (direction, digest), digest_size=len(digest)).digest()
 
 
-def _on_either_side(
-    applies: Callable[[str, int], bool], limit: int
-) -> Callable[[SentencePair], bool]:
+def _on_either_side(applies: Callable[[str, int], bool], limit: int) -> Callable[[SentencePair], bool]:
     return lambda pair: applies(pair.source, limit) or applies(pair.target, limit)
 
 
@@ -244,9 +236,7 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     if not found.pairs:
         raise _no_pairs(config, found, split)
     for reason, finding in found.reading.skipped.items():
-        logger.warning(
-            "%s split: skipped: %s: %d, first at %s", split, reason, finding.count, finding.example
-        )
+        logger.warning("%s split: skipped: %s: %d, first at %s", split, reason, finding.count, finding.example)
     return found.pairs
 
 
@@ -270,9 +260,7 @@ def all_held_out_pairs(config: Config, kept: KeptPairs | None = None) -> HeldOut
     return found
 
 
-def _read(
-    config: Config, splits: Sequence[SplitName], kept: KeptPairs | None = None
-) -> HeldOutSplits:
+def _read(config: Config, splits: Sequence[SplitName], kept: KeptPairs | None = None) -> HeldOutSplits:
     found = HeldOutSplits()
     for split, read in read_held_out(config.data, splits, seed=config.seed, kept=kept).items():
         cleaned: list[SentencePair] = []
@@ -362,9 +350,7 @@ def pairs_to_validate(config: Config, pairs: Sequence[SentencePair]) -> list[Sen
     return [pair for i, pair in enumerate(pairs) if i not in left_out]
 
 
-def first_of_each_direction(
-    pairs: Sequence[SentencePair], number: int | None
-) -> list[SentencePair]:
+def first_of_each_direction(pairs: Sequence[SentencePair], number: int | None) -> list[SentencePair]:
     """The first pairs, about equally many of each direction; None: all of them."""
     if number is None:
         return list(pairs)
@@ -385,9 +371,7 @@ def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
     if isinstance(config.data, SequencesData):
         return set()
     pairs = [pair for found in held_out.values() for pair in found.pairs]
-    if (
-        len(config.data.directions) > 1
-    ):  # another corpus may have a held-out pair the other way round
+    if len(config.data.directions) > 1:  # another corpus may have a held-out pair the other way round
         pairs += [SentencePair(pair.target, pair.source) for pair in pairs]
     return {pair_digest(compared(pair, config.applied_cleaning)) for pair in pairs}
 

@@ -70,9 +70,7 @@ class StreamedUpdates(Updates):
     ) -> None:
         assert isinstance(config.data, FilesData | HubData)
         stream = _Stream(config, config.data, tokenizers, size, pin_memory, share)
-        stream.positions_at(
-            position
-        )  # an error about the position comes now, and not from the thread
+        stream.positions_at(position)  # an error about the position comes now, and not from the thread
         logger.info(
             "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
             f"{order.num_pairs():,}",
@@ -167,9 +165,7 @@ class _Stream:
                 f"the position in the data has {len(numbers)} numbers, where {self._num_corpora} corpora are streamed in {num_parts} parts",
                 hint="undo the change of data.corpora or data.stream_parts, or start again, with another name or with --from-scratch",
             )
-        return [
-            StreamPosition.of(numbers[at : at + length]) for at in range(0, len(numbers), length)
-        ]
+        return [StreamPosition.of(numbers[at : at + length]) for at in range(0, len(numbers), length)]
 
     def _joined(self, positions: Mapping[int, StreamPosition]) -> StreamPosition:
         """One position of all parts, with zeros for those of other processes; epoch and batch are those of part 0."""
@@ -177,9 +173,7 @@ class _Stream:
         if num_parts == 1:
             return positions[0]
         unknown = [0] * (3 + 2 * self._num_corpora)
-        numbers = [
-            positions[part].numbers() if part in positions else unknown for part in range(num_parts)
-        ]
+        numbers = [positions[part].numbers() if part in positions else unknown for part in range(num_parts)]
         epoch, batch, *_ = numbers[0]
         return StreamPosition(epoch, batch, tuple(chain(*numbers)))
 

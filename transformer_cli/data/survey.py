@@ -151,17 +151,13 @@ def _losses(reading: ReadingReport, cleaning: CleaningReport) -> dict[str, int]:
 def _no_pairs(reading: ReadingReport, cleaning: CleaningReport, *, has_columns: bool) -> DataError:
     """The error for a corpus of which every row is dropped, with the reasons."""
     losses = _losses(reading, cleaning)
-    why = "; ".join(
-        f"{count:,} of {reading.num_rows:,} dropped: {reason}" for reason, count in losses.items()
-    )
+    why = "; ".join(f"{count:,} of {reading.num_rows:,} dropped: {reason}" for reason, count in losses.items())
     hint = "the source and the target must differ, and neither may be empty"
     if set(losses) == {"a NUL byte"}:
         hint = "these files are no text, or hold needless bytes: tr -d '\\000' < FILE > NEW removes them"
     if has_columns:
         hint += "; other columns are chosen with --source-field and --target-field"
-    return DataError(
-        f"no usable sentence pair was found: {why or 'the files are empty'}", hint=hint
-    )
+    return DataError(f"no usable sentence pair was found: {why or 'the files are empty'}", hint=hint)
 
 
 def num_pairs_by_split(config: Config) -> dict[str, int]:
@@ -176,8 +172,7 @@ def num_pairs_by_split(config: Config) -> dict[str, int]:
         leaked = held_out if split == "train" else frozenset[bytes]()
         rules = config.applied_cleaning
         digests = [
-            pair_digest(compared(pair, rules))
-            for pair in clean(pairs, rules, CleaningReport(), held_out=leaked)
+            pair_digest(compared(pair, rules)) for pair in clean(pairs, rules, CleaningReport(), held_out=leaked)
         ]
         counts[split] = len(digests)
         held_out.update(digests if split != "train" else ())

@@ -46,10 +46,16 @@ from transformer_cli.text.legacy_encodings import (
 
 _NUM_GUESSED_LINES = 300
 _SPLIT_OF_NAME: dict[str, SplitName] = {
-    "train": "train", "training": "train",
-    "dev": "validation", "devel": "validation", "val": "validation", "valid": "validation", "validation": "validation",
-    "test": "test", "tst": "test",
-}  # fmt: skip
+    "train": "train",
+    "training": "train",
+    "dev": "validation",
+    "devel": "validation",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "test": "test",
+    "tst": "test",
+}
 
 
 class GivenFacts(NamedTuple):
@@ -158,9 +164,7 @@ def _two_texts(source: str, target: str, facts: GivenFacts) -> FoundCorpus:
 
 def _require_no_fields(facts: GivenFacts) -> None:
     if (facts.source_field, facts.target_field) != (None, None):
-        raise UsageError(
-            "--source-field and --target-field are for tables, and plain text is given"
-        )
+        raise UsageError("--source-field and --target-field are for tables, and plain text is given")
 
 
 def _named(encoding: str | None) -> dict[str, str]:
@@ -241,10 +245,7 @@ def _sides(spoken: dict[str, tuple[str, str | None]], facts: GivenFacts) -> list
     wanted, names = (facts.source_language, facts.target_language), list(spoken)
     for order in (names, names[::-1]):
         languages = [spoken[name][0] for name in order]
-        if all(
-            given is None or best_match(given, languages) == index
-            for index, given in enumerate(wanted)
-        ):
+        if all(given is None or best_match(given, languages) == index for index, given in enumerate(wanted)):
             return order
     raise UsageError(
         f"the files of this folder are in {' and '.join(spoken[name][0] for name in names)}, where "
@@ -411,9 +412,7 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
 
 def _doubt_of_utf_8(texts: dict[Path, bytes], given: str) -> str | None:
     """A warning if texts can be read as UTF-8, letters beyond ASCII included: hardly any other text can."""
-    are_utf_8 = [
-        path.name for path, text in texts.items() if not (text.isascii() or is_not_utf_8(text))
-    ]
+    are_utf_8 = [path.name for path, text in texts.items() if not (text.isascii() or is_not_utf_8(text))]
     if not are_utf_8:
         return None
     shown = ", ".join(on_one_line(name, 50) for name in are_utf_8)
@@ -447,7 +446,11 @@ def _refuse_mixture(texts: dict[Path, bytes], legacy: dict[Path, bytes]) -> None
         if (legacy.get(path) and is_mixed(text)) or is_utf_8:
             first = likely_readings(lines_not_utf_8(next(iter(legacy.values()))))
             likely = first[0].encoding if first else "windows-1252"
-            what = f"{path} is UTF-8, and {next(iter(legacy))} is not" if is_utf_8 else f"{path}: some of its lines are UTF-8, and others are not"  # fmt: skip
+            what = (
+                f"{path} is UTF-8, and {next(iter(legacy))} is not"
+                if is_utf_8
+                else f"{path}: some of its lines are UTF-8, and others are not"
+            )
             raise DataError(
                 what,
                 hint=f"convert what is not UTF-8: iconv -f {likely} -t UTF-8 OLD > NEW; "
@@ -459,11 +462,10 @@ def _require_one_encoding(legacy: dict[Path, bytes], reading: Reading) -> None:
     alone = {path: likely_readings(text)[:1] for path, text in legacy.items()}
     if len(legacy) > 1 and any(
         not found
-        or legacy[path].decode(found[0].encoding, "replace")
-        != legacy[path].decode(reading.encoding, "replace")
+        or legacy[path].decode(found[0].encoding, "replace") != legacy[path].decode(reading.encoding, "replace")
         for path, found in alone.items()
     ):
-        shown = "".join(f"\n    {path}: {found[0] if found else 'not known'}" for path, found in alone.items())  # fmt: skip
+        shown = "".join(f"\n    {path}: {found[0] if found else 'not known'}" for path, found in alone.items())
         raise DataError(
             f"the files are in different encodings:{shown}",
             hint="convert them to UTF-8: iconv -f ENCODING -t UTF-8 OLD > NEW",

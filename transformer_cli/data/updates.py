@@ -45,9 +45,7 @@ class Batch:
     num_source_tokens: int  # padding excluded
     num_target_tokens: int  # padding excluded
     pad_id: int
-    number: int = (
-        0  # its index among the micro-batches of an update; halves of a batch have the same number
-    )
+    number: int = 0  # its index among the micro-batches of an update; halves of a batch have the same number
     alignment: Tensor | None = None  # (B, T, S) bool, True where given word alignments link both
     sources_have_tokens: bool = False  # whether each source is known to have a token
 
@@ -79,9 +77,7 @@ class Batch:
     def without_targets(self) -> "Batch":
         """A batch that adds nothing to losses, gradients and counts."""
         nothing = torch.full_like(self.target_ids, self.pad_id)
-        return replace(
-            self, target_ids=nothing, num_source_tokens=0, num_target_tokens=0, alignment=None
-        )
+        return replace(self, target_ids=nothing, num_source_tokens=0, num_target_tokens=0, alignment=None)
 
     def _part(self, rows: slice) -> "Batch":
         part = self._map(lambda tensor: tensor[rows])
@@ -125,9 +121,7 @@ def collate_padded(
 ) -> Batch:
     """The batch of `collate`, from pairs whose two sides are padded already."""
     (source_ids, source_mask), (target_ids, target_mask) = source, target
-    decoder_input_ids = sequence_format.decoder_inputs(
-        target_ids, target_mask, sos_id=sos_id, pad_id=pad_id
-    )
+    decoder_input_ids = sequence_format.decoder_inputs(target_ids, target_mask, sos_id=sos_id, pad_id=pad_id)
     return Batch(
         source_ids=torch.from_numpy(source_ids),
         source_mask=torch.from_numpy(source_mask),
@@ -165,9 +159,7 @@ class Share(NamedTuple):
     rank: int = 0
     num_processes: int = 1
 
-    def collated(
-        self, micro_batches: Sequence[Indices], collate: Callable[[Indices], Batch]
-    ) -> list[Batch]:
+    def collated(self, micro_batches: Sequence[Indices], collate: Callable[[Indices], Batch]) -> list[Batch]:
         """The batches of this process, and batches without targets until it has as many as the process that has the most.
 
         Processes that share one model in shards must all call each layer equally often: each call gathers its weights.
@@ -252,9 +244,7 @@ class Updates(Iterator[list[Batch]]):
     ) -> None:
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches from")
-        self._producer: UpdateProducer = _Collator(
-            pairs, order, size, sequence_format, pin_memory, share
-        )
+        self._producer: UpdateProducer = _Collator(pairs, order, size, sequence_format, pin_memory, share)
         self.order = order
         self.position: AnyPosition = Position(position[0], position[1])
         """The position after the last returned update; prepared updates do not count."""
@@ -379,26 +369,19 @@ class PairNoise:
         tokenizers = self._tokenizers
         if any(tokenizer.unk_id in ids for tokenizer, ids in zip(tokenizers, sides, strict=True)):
             return pair
-        texts = [
-            tokenizer.decode(ids.tolist()) for tokenizer, ids in zip(tokenizers, sides, strict=True)
-        ]
+        texts = [tokenizer.decode(ids.tolist()) for tokenizer, ids in zip(tokenizers, sides, strict=True)]
         if not all(texts):
             return pair
         changed = with_noise(texts[0], texts[1], self._noise, numbers)
         parts = zip(tokenizers, sides, texts, changed, strict=True)
         return TokenPair(
-            *(
-                ids if new == old else _encoded_like(tokenizer, ids, new)
-                for tokenizer, ids, old, new in parts
-            )
+            *(ids if new == old else _encoded_like(tokenizer, ids, new) for tokenizer, ids, old, new in parts)
         )
 
 
 def _encoded_like(tokenizer: Tokenizer, ids: Ids, text: str) -> Ids:
     """The ids of a text, between the special tokens and tags that begin and end `ids`."""
-    is_text = np.flatnonzero(
-        ~np.isin(ids, [*range(len(tokenizer.special_tokens)), *tokenizer.tag_ids])
-    )
+    is_text = np.flatnonzero(~np.isin(ids, [*range(len(tokenizer.special_tokens)), *tokenizer.tag_ids]))
     before, after = ids[: is_text[0]], ids[is_text[-1] + 1 :]
     return np.concatenate([before, np.array(tokenizer.encode(text), ids.dtype), after])
 
@@ -458,9 +441,7 @@ class ResampledPairs:
     def _drawn(self, epoch: int, visit: int) -> TokenPair:
         ordinary = drawn = self._corpus[visit % len(self._corpus)]
         if self._noise is not None:
-            drawn = self._noise.changed(
-                drawn, Random(derive_seed(self._seed, "noise", epoch, visit))
-            )
+            drawn = self._noise.changed(drawn, Random(derive_seed(self._seed, "noise", epoch, visit)))
         if self._samplers is not None:
             numbers = Random(derive_seed(self._seed, "subwords", epoch, visit))
             sides = zip(self._samplers, drawn, strict=True)
@@ -496,7 +477,7 @@ def open_updates(
 
         return StreamedUpdates(
             config, tokenizers, order, size=size, position=position, pin_memory=pin_memory, share=share
-        )  # fmt: skip
+        )
     return Updates(
         pairs,
         order,

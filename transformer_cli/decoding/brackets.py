@@ -19,9 +19,7 @@ _WIDE_OPENING_BRACKETS, _WIDE_CLOSING_BRACKETS = (
     "\uff09\u3011\u300d\uff3d",
 )
 # Between white space, with marks at most inside; {} is a placeholder.
-_EMPTY_BRACKETS = re.compile(
-    r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)"
-)
+_EMPTY_BRACKETS = re.compile(r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)")
 MAY_BE_EMPTY = re.compile(r"[(\[\"\u00ab\u201c][^\w(\[]{0,5}[)\]\"\u00bb\u201d]")
 """A text without this has no brackets or quotes around nothing; most texts have none."""
 
@@ -71,9 +69,7 @@ def lost_brackets(text: str, translation: str) -> list[int]:
     for start, end in partners_of_brackets(visible, 0, len(visible)).items():
         # A translation keeps what is protected, and the brackets around it: the address of [a link](a.html).
         num_protected += start < end and not any(map(str.isalpha, visible[start:end]))
-        is_word = (
-            visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
-        )
+        is_word = visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
         if start < end and any(map(str.isalpha, visible[start:end])) and not is_word:
             found += [start, end]
     num_opened, num_closed = (
@@ -111,11 +107,7 @@ def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
             core = _WORDS.search(text, place, bracket)
             start, end = core.span() if core else (bracket, bracket)
             pieces.append(TextPiece(text[place:start], is_translated=False))
-            pieces.append(
-                TextPiece(
-                    text[start:end], any(map(str.isalpha, text[start:end])), closing, is_inside
-                )
-            )
+            pieces.append(TextPiece(text[start:end], any(map(str.isalpha, text[start:end])), closing, is_inside))
             pieces.append(TextPiece(text[end : bracket + 1], is_translated=False))
             place, is_inside = bracket + 1, is_inside or core is not None
     return [piece for piece in pieces if piece.text]

@@ -42,9 +42,7 @@ class CometModel(NamedTuple):
         """The version of the library."""
         return metadata.version("unbabel-comet")
 
-    def scores(
-        self, sources: Sequence[str], translations: Sequence[str], references: Sequence[str]
-    ) -> list[float]:
+    def scores(self, sources: Sequence[str], translations: Sequence[str], references: Sequence[str]) -> list[float]:
         """One score for each translation; higher is better, and most models give 0 to 1.
 
         Args:
@@ -56,15 +54,11 @@ class CometModel(NamedTuple):
 
         samples = [
             {"src": source.strip(), "mt": translation.strip(), "ref": reference.strip()}
-            for source, translation, reference in zip(
-                sources, translations, references, strict=True
-            )
+            for source, translation, reference in zip(sources, translations, references, strict=True)
         ]
         gpus = 1 if torch.cuda.is_available() else 0
         with _quiet():
-            found = self.network.predict(
-                samples, batch_size=_BATCH_SIZE, gpus=gpus, progress_bar=False
-            )
+            found = self.network.predict(samples, batch_size=_BATCH_SIZE, gpus=gpus, progress_bar=False)
         return [float(score) for score in found.scores]
 
 

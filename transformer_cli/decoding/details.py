@@ -69,11 +69,7 @@ def linked_words(
             for weight, of_source in zip(row, source_words, strict=True):
                 for source in of_source:
                     total[source] = total.get(source, 0.0) + weight
-    return [
-        Link(max(total, key=total.__getitem__), target)
-        for target, total in sorted(totals.items())
-        if total
-    ]
+    return [Link(max(total, key=total.__getitem__), target) for target, total in sorted(totals.items()) if total]
 
 
 def pharaoh(links: Iterable[Link]) -> str:
@@ -119,9 +115,7 @@ def explained_hypotheses(
         num_best: how many of the most probable tokens are told for each place.
     """
     targets = [hypothesis.ids for hypothesis in hypotheses.values()]
-    explanations = engine.explain(
-        list(hypotheses), targets, batch_tokens=batch_tokens, num_best=num_best
-    )
+    explanations = engine.explain(list(hypotheses), targets, batch_tokens=batch_tokens, num_best=num_best)
     return {
         request: hypothesis._replace(explanation=explanation)
         for (request, hypothesis), explanation in zip(hypotheses.items(), explanations, strict=True)
@@ -144,11 +138,7 @@ def with_details(
         explainer: what gives each translation its details; None: they get only what an estimate of the quality reads.
     """
     used = {request for chunk in chunks for request in chunk.requests}
-    best = {
-        request: of_request[0]
-        for request, of_request in hypotheses.items()
-        if of_request and request in used
-    }
+    best = {request: of_request[0] for request, of_request in hypotheses.items() if of_request and request in used}
     agreements: Mapping[Request, float] = _NONE
     if translator.estimates:
         from transformer_cli.decoding.minimum_bayes_risk import agreements_of  # needs numpy
@@ -166,9 +156,7 @@ def with_details(
         replace(
             each,
             details=LineDetails(parts_of(chunk, explained, agreements), ()),
-            confidences=confidences_of(
-                chunk, [hypotheses[request] for request in chunk.requests], translator.decoding
-            ),
+            confidences=confidences_of(chunk, [hypotheses[request] for request in chunk.requests], translator.decoding),
         )
         for chunk, each in zip(chunks, translations, strict=True)
     ]
@@ -260,16 +248,12 @@ def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) ->
     Args:
         place: where the part begins in the line.
     """
-    num_tags = next(
-        (number for number, index in enumerate(ids) if index not in tokenizer.tag_ids), len(ids)
-    )
+    num_tags = next((number for number, index in enumerate(ids) if index not in tokenizer.tag_ids), len(ids))
     spans = [(place + start, place + end) for start, end in tokenizer.spans(text)]
     return [*[_NOWHERE] * num_tags, *spans, *[_NOWHERE] * len(ids)][: len(ids)]
 
 
-def _words_of_target(
-    pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypothesis]
-) -> list[list[range]]:
+def _words_of_target(pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypothesis]) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the translation."""
     tokenizer, translation = pipeline.target_tokenizer, ""
     spans: list[list[Span]] = []
@@ -319,10 +303,7 @@ def with_explained_unknown(
         )
     )
     return {
-        request: [
-            one._replace(explanation=next(explanations)) if unk_id in one.ids else one
-            for one in found
-        ]
+        request: [one._replace(explanation=next(explanations)) if unk_id in one.ids else one for one in found]
         for request, found in hypotheses.items()
     }
 
@@ -337,9 +318,7 @@ class UnknownReplacement:
     dictionary: Mapping[str, str] = field(default_factory=dict)
     """The translation of words of the source; a word that it lacks stays as it is."""
 
-    def words(
-        self, text: str, source_ids: TokenIds, hypothesis: Hypothesis, source: Tokenizer
-    ) -> list[str]:
+    def words(self, text: str, source_ids: TokenIds, hypothesis: Hypothesis, source: Tokenizer) -> list[str]:
         """For each [UNK] of a hypothesis, what replaces it, with the space before it if it is a word.
 
         Args:
@@ -358,10 +337,7 @@ class UnknownReplacement:
             if index == source.unk_id
         ]
         unknown = source.decode([source.unk_id])
-        return [
-            self._translated(words[place]) if 0 <= place < len(words) else f" {unknown}"
-            for place in places
-        ]
+        return [self._translated(words[place]) if 0 <= place < len(words) else f" {unknown}" for place in places]
 
     def _translated(self, word: str) -> str:
         """The dictionary entry of a word; one with a capital letter may stand in lower case, and keeps its capital."""
@@ -373,9 +349,7 @@ class UnknownReplacement:
         return word if entry is None else f" {entry}"
 
 
-def confidences_of(
-    chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
-) -> tuple[float, ...]:
+def confidences_of(chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig) -> tuple[float, ...]:
     """`Translation.confidences` of a text, from the hypotheses of its parts."""
     of_parts = (
         search_confidence(of_part[0], options)

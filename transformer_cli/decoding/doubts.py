@@ -86,9 +86,7 @@ _FEW_FREQUENT = 0.05
 _LARGEST_RATIO = 3.0
 _ALLOWED_CHARACTERS = 40  # beyond the ratio
 # ..., isn't it?; question no 5
-_NO_NEGATION = re.compile(
-    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
-)
+_NO_NEGATION = re.compile(r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)")
 
 # "For example" and "that is" in several languages; models that have not seen them leave them out.
 _FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
@@ -120,9 +118,7 @@ _WORDS_OF_ABBREVIATIONS = {
 
 
 # unhappy, dishonest, careless, wertlos, inaccettabile
-_NEGATIVE_FORM = re.compile(
-    r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)"
-)
+_NEGATIVE_FORM = re.compile(r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)")
 
 # The words that turn a statement into its opposite, and those that may; apostrophes end words.
 _NEGATIONS = {
@@ -150,9 +146,7 @@ _MAY_NEGATE = {
 }
 
 
-def doubts_about(
-    source: str, translation: str, languages: Direction, *, is_finished: bool = True
-) -> tuple[str, ...]:
+def doubts_about(source: str, translation: str, languages: Direction, *, is_finished: bool = True) -> tuple[str, ...]:
     """What is wrong with a translation, as members of `DOUBTS`; nothing for a source that is blank.
 
     Args:
@@ -163,11 +157,7 @@ def doubts_about(
     """
     # Most texts are plain, which answers many questions.
     is_read_plain, is_written_plain = is_plain(source), is_plain(translation)
-    if (
-        not is_written_plain
-        and any(map(str.isalnum, source))
-        and not any(map(str.isalnum, translation))
-    ):
+    if not is_written_plain and any(map(str.isalnum, source)) and not any(map(str.isalnum, translation)):
         return (WORDLESS,)
     if not translation.strip() or not source.strip():
         return ()
@@ -177,9 +167,7 @@ def doubts_about(
     written = plain_words(translation.casefold()) if is_written_plain else _tokens(translation)
     words = set(written)
     is_all_plain = is_read_plain and is_written_plain
-    has_digit = not is_all_plain and (
-        _DIGIT.search(source) is not None or _DIGIT.search(translation) is not None
-    )
+    has_digit = not is_all_plain and (_DIGIT.search(source) is not None or _DIGIT.search(translation) is not None)
     has_number = (
         has_digit
         or not here.numbers.isdisjoint(read)
@@ -198,8 +186,7 @@ def doubts_about(
         TOO_LONG: len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * len(source)
         and _is_far_too_long(source, translation),
         COPIES: not words.isdisjoint(read) and _copies_source(source, translation, languages),
-        OTHER_LANGUAGE: not words.isdisjoint(here.frequent)
-        and _is_in_source_language(written, here, there),
+        OTHER_LANGUAGE: not words.isdisjoint(here.frequent) and _is_in_source_language(written, here, there),
         OTHER_SCRIPT: not (translation.isascii() or there.letters.issuperset(translation))
         and _has_foreign_letters(source, translation, languages.target),
         UNREADABLE: not (source.isascii() or here.letters.issuperset(source))
@@ -392,9 +379,7 @@ _LONGEST_WORD = 100
 
 def is_unreadable(source: str, language: str) -> bool:
     """Whether a source is of other scripts than its language, or a run of letters and digits that is too long to be a word."""
-    is_run = (
-        len(source) > _LONGEST_WORD and source.strip(" .,!?…").isalnum() and has_spaces(language)
-    )
+    is_run = len(source) > _LONGEST_WORD and source.strip(" .,!?…").isalnum() and has_spaces(language)
     return is_run or _is_in_other_scripts(source, language)
 
 
@@ -458,8 +443,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
         return False
     frequent = _known_of(languages.source).frequent
     num_lost = sum(
-        not there
-        and any(len(word) >= _SHORTEST_OF_CONTENT and word not in frequent for word in here)
+        not there and any(len(word) >= _SHORTEST_OF_CONTENT and word not in frequent for word in here)
         for here, there in zip(sides, others, strict=True)
     )
     num_won = sum(bool(there) and not here for here, there in zip(sides, others, strict=True))
@@ -531,9 +515,7 @@ def with_ampersands(translation: str, source: str, read: str, languages: Directi
     if len(of_source) != len(of_target):
         return translation
     length = len(here["&"].split()[0]) - 1
-    signs = [
-        match.start() for match in _AMPERSAND.finditer(masked(source, find_spans(source), "0"))
-    ]
+    signs = [match.start() for match in _AMPERSAND.finditer(masked(source, find_spans(source), "0"))]
     moved = {place + number * length for number, place in enumerate(signs)}
     result, end = "", 0
     for place, (start, stop) in zip(of_source, of_target, strict=True):
@@ -546,9 +528,7 @@ def _words_in(text: str, words: str) -> Iterator[re.Match[str]]:
     return re.finditer(rf"(?<!\w)(?:{'|'.join(words.split())})(?!\w)", text, re.IGNORECASE)
 
 
-def _negates(
-    text: str, tokens: Sequence[str], negations: frozenset[str], *, has_digit: bool
-) -> bool:
+def _negates(text: str, tokens: Sequence[str], negations: frozenset[str], *, has_digit: bool) -> bool:
     """Whether a text, whose tokens are given, has a word that negates."""
     if "t" in tokens or has_digit:  # doesn't; no 5
         words = _NO_NEGATION.sub("", text.casefold())
@@ -556,9 +536,7 @@ def _negates(
     return not negations.isdisjoint(tokens)
 
 
-def _has_other_negation(
-    source: str, translation: str, here: str, there: str, *, is_negated: bool
-) -> bool:
+def _has_other_negation(source: str, translation: str, here: str, there: str, *, is_negated: bool) -> bool:
     """Whether one of two texts, that has no word that negates, has no word either that may do so.
 
     Args:

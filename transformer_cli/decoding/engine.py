@@ -138,16 +138,12 @@ def score_of_given(explanation: Explanation, options: DecodingConfig) -> float:
     """The score that a search with these options gives the target of an explanation."""
     log_probability = float(explanation.token_log_probs.sum(dtype="float64"))
     length = len(explanation.token_log_probs)
-    score = log_probability / length_penalty(
-        length, options.length_normalization, options.length_penalty
-    )
+    score = log_probability / length_penalty(length, options.length_normalization, options.length_penalty)
     if not options.coverage_penalty:
         return score
     coverage = explanation.attention.sum(0, dtype="float64")
     # The smallest normal float32, as in the search: a weight that underflows to 0 does not forbid the translation.
-    return score + options.coverage_penalty * sum(
-        math.log(min(1.0, max(one, 2.0**-126))) for one in coverage.tolist()
-    )
+    return score + options.coverage_penalty * sum(math.log(min(1.0, max(one, 2.0**-126))) for one in coverage.tolist())
 
 
 def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
@@ -164,20 +160,14 @@ def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float 
 # not stay without effect there: the engine refuses it, or the general search follows it.
 
 
-OF_THE_TEXT = frozenset(
-    {"engine", "split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"}
-)
+OF_THE_TEXT = frozenset({"engine", "split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"})
 """The settings that no search needs to know: they choose the engine, or the text pipeline does them with every engine."""
 
 
 def unknown_settings(options: DecodingConfig, known: Collection[str]) -> list[str]:
     """The settings that differ from their defaults and are not among the `known` ones, in alphabetical order."""
     fields = sorted(type(options).model_fields.items())
-    return [
-        name
-        for name, field in fields
-        if name not in known and getattr(options, name) != field.default
-    ]
+    return [name for name, field in fields if name not in known and getattr(options, name) != field.default]
 
 
 class Engine(Protocol):
@@ -186,9 +176,7 @@ class Engine(Protocol):
     An engine does not change after it is built, and several threads may call it at the same time.
     """
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """Translate sources; the engine makes batches of similar length by itself.
 
         Args:
@@ -383,9 +371,7 @@ TIE = 1e-3
 """Two tokens whose probabilities differ by less than this are equally good: rounding decides between them."""
 
 
-def require_agreement(
-    engine: Engine, reference: Engine, requests: Sequence[Request], *, what: str
-) -> None:
+def require_agreement(engine: Engine, reference: Engine, requests: Sequence[Request], *, what: str) -> None:
     """Check that greedy search finds the same tokens with both engines, in float32, up to the first tie.
 
     Args:
@@ -413,9 +399,7 @@ def require_agreement(
         )
 
 
-def _agree(
-    reference: Engine, request: Request, found: list[Hypothesis], expected: list[Hypothesis]
-) -> bool:
+def _agree(reference: Engine, request: Request, found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
     if not found or not expected:
         return found == expected
     both = [*zip(found[0].ids, expected[0].ids, strict=False)]

@@ -70,10 +70,7 @@ def read_by_all(
     readings: Sequence[SourceReading | None], source_ids: Tensor, source_mask: Tensor | None
 ) -> list[tuple[Tensor, Tensor | None]]:
     """The sources as each model of an ensemble reads them: None stands for a model that reads the given ids."""
-    return [
-        (source_ids, source_mask) if one is None else one.batch(source_ids, source_mask)
-        for one in readings
-    ]
+    return [(source_ids, source_mask) if one is None else one.batch(source_ids, source_mask) for one in readings]
 
 
 def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
@@ -87,9 +84,7 @@ def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
 class MeanScorer:
     """A `Scorer` whose probabilities are the mean of those of several scorers."""
 
-    def __init__(
-        self, scorers: Sequence[AttendingScorer], attending: Sequence[AttendingScorer]
-    ) -> None:
+    def __init__(self, scorers: Sequence[AttendingScorer], attending: Sequence[AttendingScorer]) -> None:
         """
         Args:
             scorers: of all models.
@@ -100,9 +95,7 @@ class MeanScorer:
 
     def advance(self, last_ids: Tensor) -> Tensor:
         """(R,) int64 to (R, V): see `Scorer.advance`."""
-        return mean_log_probs(
-            [at_least_float32(scorer.advance(last_ids)) for scorer in self._scorers]
-        )
+        return mean_log_probs([at_least_float32(scorer.advance(last_ids)) for scorer in self._scorers])
 
     def attention(self) -> Tensor:
         """(R, S): the mean of the weights; see `AttendingScorer.attention`."""
@@ -128,9 +121,7 @@ class EnsembleEngine(PyTorchEngine):
     """For each of `models`, how it reads a source; None: it reads the given ids, as the first model does."""
 
     @classmethod
-    def of(
-        cls, engines: Sequence[PyTorchEngine], readings: Sequence[SourceReading | None]
-    ) -> "EnsembleEngine":
+    def of(cls, engines: Sequence[PyTorchEngine], readings: Sequence[SourceReading | None]) -> "EnsembleEngine":
         """The ensemble of the models of engines that are otherwise alike.
 
         Args:
@@ -146,9 +137,7 @@ class EnsembleEngine(PyTorchEngine):
         """All models of the ensemble."""
         return (self.model, *self.others)
 
-    def _started(
-        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
-    ) -> AttendingScorer:
+    def _started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
         read = read_by_all(self.readings, source_ids, source_mask)
         scorers = [
             started_search(model, *source, with_attention=with_attention and reading is None)
@@ -157,19 +146,12 @@ class EnsembleEngine(PyTorchEngine):
         pairs = zip(scorers, self.readings, strict=True)
         return MeanScorer(scorers, [scorer for scorer, reading in pairs if reading is None])
 
-    def _logits(
-        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
-    ) -> Tensor:
+    def _logits(self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor) -> Tensor:
         read = read_by_all(self.readings, source_ids, source_mask)
-        all_logits = (
-            model(*source, decoder_input_ids)
-            for model, source in zip(self.models, read, strict=True)
-        )
+        all_logits = (model(*source, decoder_input_ids) for model, source in zip(self.models, read, strict=True))
         return mean_log_probs([at_least_float32(one).log_softmax(-1) for one in all_logits])
 
-    def _predicted(
-        self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _predicted(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> tuple[Tensor, Tensor]:
         """The means over the models; only models that read the given ids have attention on them."""
         read = read_by_all(self.readings, source_ids, source_mask)
         log_probs, attention = [], []

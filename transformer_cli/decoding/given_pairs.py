@@ -48,9 +48,7 @@ class PairLikelihood(NamedTuple):
     """The number of tokens of the target, [EOS] included."""
 
 
-def pair_likelihoods(
-    translator: Translator, pairs: Sequence[tuple[str, str]]
-) -> list[PairLikelihood]:
+def pair_likelihoods(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[PairLikelihood]:
     """The likelihood of each pair, in their order; no search takes place.
 
     Each line is read as one sequence, without splitting it into sentences. A side that is too long for the model is
@@ -67,12 +65,8 @@ def pair_likelihoods(
     if not isinstance(engine, ExplainingEngine):
         raise UsageError("this engine cannot score given translations")
     limit = pipeline.max_length
-    sources = [
-        pipeline.source_ids(pipeline.normalize_source(source).strip()) for source, _ in pairs
-    ]
-    targets = [
-        pipeline.target_ids(pipeline.normalize_target(target).strip()) for _, target in pairs
-    ]
+    sources = [pipeline.source_ids(pipeline.normalize_source(source).strip()) for source, _ in pairs]
+    targets = [pipeline.target_ids(pipeline.normalize_target(target).strip()) for _, target in pairs]
     num_cut = sum(max(map(len, sides)) > limit for sides in zip(sources, targets, strict=True))
     if num_cut:
         logger.warning(
@@ -178,9 +172,7 @@ class PairAligner:
                 num_long,
             )
         sources, targets = [ids[:limit] for ids in sources], [ids[:limit] for ids in targets]
-        explanations = self.engine.explain(
-            list(map(Request, sources)), targets, batch_tokens=self.batch_tokens
-        )
+        explanations = self.engine.explain(list(map(Request, sources)), targets, batch_tokens=self.batch_tokens)
         return list(map(_Explained, parts, sources, targets, explanations))
 
     def _aligned(self, source: str, target: str, parts: Sequence[_Explained]) -> AlignedPair:
@@ -196,12 +188,8 @@ class PairAligner:
             of_source, of_target = map(kept_units, readers, normalizers, (source, target))
         links: dict[Link, None] = {}
         for part, source_ids, target_ids, explanation in parts:
-            in_source = spans_in_line(
-                source_ids, part.source, part.source_place, pipeline.source_tokenizer
-            )
-            in_target = spans_in_line(
-                target_ids, part.target, part.target_place, pipeline.target_tokenizer
-            )
+            in_source = spans_in_line(source_ids, part.source, part.source_place, pipeline.source_tokenizer)
+            in_target = spans_in_line(target_ids, part.target, part.target_place, pipeline.target_tokenizer)
             found = linked_words(
                 explanation.attention,
                 words_at(in_source, source_words),
@@ -273,9 +261,7 @@ class TextAligner:
         )
         return [
             _links(pair, source, target, explanation.attention)
-            for pair, source, target, explanation in zip(
-                pairs, sources, targets, explanations, strict=True
-            )
+            for pair, source, target, explanation in zip(pairs, sources, targets, explanations, strict=True)
         ]
 
     def _side(
@@ -302,9 +288,7 @@ class TextAligner:
         return _Side(ids, as_given, words_at(spans, tokens))
 
 
-def _links(
-    texts: tuple[str, str], source: _Side, target: _Side, weights: NDArray[np.float32]
-) -> list[PlacedLink]:
+def _links(texts: tuple[str, str], source: _Side, target: _Side, weights: NDArray[np.float32]) -> list[PlacedLink]:
     of_targets = linked_words(weights, source.words_of_tokens, target.words_of_tokens)
     # A word that came back unchanged translates nothing else.
     unchanged = dict(_words_of_spans(texts, source.words, target.words))

@@ -62,9 +62,7 @@ class Glossary:
 
 
 _CASE, _FORM = "case", "form="
-_COLUMNS = (
-    "on each line a source term, a tab, a target term; then perhaps a tab and case or form=TEXT"
-)
+_COLUMNS = "on each line a source term, a tab, a target term; then perhaps a tab and case or form=TEXT"
 _SHOWN_CHARACTERS = 60
 
 
@@ -80,9 +78,7 @@ def read_glossary(path: str | Path) -> Glossary:
     for number, raw in enumerate(read_lines(path), start=1):
         place = f"{path}:{number}"
         if raw is None:
-            raise DataError(
-                f"{place}: a line of more than {MAX_LINE_BYTES:,} bytes", hint=f"give {_COLUMNS}"
-            )
+            raise DataError(f"{place}: a line of more than {MAX_LINE_BYTES:,} bytes", hint=f"give {_COLUMNS}")
         try:
             line = raw.decode()
         except UnicodeDecodeError as error:
@@ -169,9 +165,7 @@ class TermFinder:
         while place < len(words):
             for length in self._lengths.get(folded[place], ()):
                 end = place + length
-                entry = self._exact.get(words[place:end]) or self._in_any_case.get(
-                    folded[place:end]
-                )
+                entry = self._exact.get(words[place:end]) or self._in_any_case.get(folded[place:end])
                 if entry is not None:
                     found.append(FoundTerm("".join(pieces[place:end]), entry))
                     place = end - 1
@@ -192,10 +186,7 @@ def _folded(words: Words) -> Words:
 def _add(entry: GlossaryEntry, words: Words, entries: dict[Words, GlossaryEntry]) -> None:
     other = entries.setdefault(words, entry)
     if other.forms != entry.forms:
-        term, one, two = (
-            on_one_line(text, _SHOWN_CHARACTERS)
-            for text in (entry.source, entry.target, other.target)
-        )
+        term, one, two = (on_one_line(text, _SHOWN_CHARACTERS) for text in (entry.source, entry.target, other.target))
         raise DataError(
             f"{entry.place or 'the glossary'}: {term} stands for {one}, but "
             f"{f'at {other.place} ' if other.place else ''}for {two}",
@@ -318,9 +309,7 @@ class RequiredTerms:
         self._tokenizer = tokenizer
         self._max_length = max_length
         self._required: dict[GlossaryEntry, RequiredTerm] = {}
-        entries = [
-            _normalized(entry, normalize_source, normalize_target) for entry in glossary.entries
-        ]
+        entries = [_normalized(entry, normalize_source, normalize_target) for entry in glossary.entries]
         self._finder = TermFinder(entries)
         if not self._has_slots:
             for entry in entries:
@@ -328,10 +317,7 @@ class RequiredTerms:
 
     def find(self, text: str) -> tuple[RequiredTerm, ...]:
         """What the terms of a normalised sentence require, in their order."""
-        required = [
-            replace(self._required_term(found.entry), source=found.text)
-            for found in self._finder.find(text)
-        ]
+        required = [replace(self._required_term(found.entry), source=found.text) for found in self._finder.find(text)]
         terms = [each.term for each in required if each.term is not None]
         while required and self._num_needed(terms) > self._max_length:
             # The last terms have no room.
@@ -363,11 +349,7 @@ class RequiredTerms:
         first_forms = (
             ()
             if entry.keeps_case
-            else tuple(
-                first
-                for form, first in capitalized.items()
-                if first != form and self._can_write(first)
-            )
+            else tuple(first for form, first in capitalized.items() if first != form and self._can_write(first))
         )
         term = Term(tuple(map(self._ids, forms)), tuple(map(self._ids, first_forms)))
         return RequiredTerm(entry.source, entry.target, forms, first_forms, term)
@@ -392,8 +374,7 @@ class RequiredTerms:
         words = tuple(word_sequence(form))
         in_contexts = (ids, (*beside, *ids), (*ids, *beside))
         return all(
-            count_forms(tuple(word_sequence(self._tokenizer.decode(context))), [words])
-            for context in in_contexts
+            count_forms(tuple(word_sequence(self._tokenizer.decode(context))), [words]) for context in in_contexts
         )
 
 
@@ -413,8 +394,7 @@ def applied_terms(text: str, required: Sequence[RequiredTerm]) -> tuple[AppliedT
     num_found = Counter[tuple[str, ...]]()
     for each in required:
         forms, first_forms = (
-            [tuple(word_sequence(form)) for form in group]
-            for group in (each.forms, each.first_forms)
+            [tuple(word_sequence(form)) for form in group] for group in (each.forms, each.first_forms)
         )
         if each.forms not in num_found:
             num_found[each.forms] = count_forms(words, forms, first_forms)
@@ -436,9 +416,7 @@ def _normalized(
         return " ".join(text.splitlines()).strip()
 
     source = on_a_line(normalize_source(entry.source))
-    target, *others = (
-        on_a_line(normalize_target(form)) for form in (entry.target, *entry.other_forms)
-    )
+    target, *others = (on_a_line(normalize_target(form)) for form in (entry.target, *entry.other_forms))
     forms = tuple(form for form in others if not is_blank(form))
     for term, side in ((source, "source"), (target, "target")):
         if is_blank(term):
@@ -454,9 +432,7 @@ def _normalized(
 
 # U+200C and U+200D change the shape of letters; they do not separate words.
 _IN_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D&&[^{UNSPACED_SCRIPTS}]]"
-_CUT = pre_tokenizers.Split(
-    Regex(rf"{_IN_WORD}+|[{UNSPACED_SCRIPTS}]\p{{M}}*|\s+|[^\s]"), "isolated"
-)
+_CUT = pre_tokenizers.Split(Regex(rf"{_IN_WORD}+|[{UNSPACED_SCRIPTS}]\p{{M}}*|\s+|[^\s]"), "isolated")
 _ASCII = re.compile(r"[A-Za-z0-9]+|\s+|[^\s]", re.ASCII)
 
 

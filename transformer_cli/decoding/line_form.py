@@ -152,10 +152,7 @@ class LineForm:
             whole = self._with_spans_of(line, whole)
         if not line.written_quotes:
             return whole
-        written = [
-            (with_written_quotes(text, line.written_quotes), score)
-            for text, score in whole.alternatives
-        ]
+        written = [(with_written_quotes(text, line.written_quotes), score) for text, score in whole.alternatives]
         return with_alternatives(whole, written)
 
     def _with_spans_of(self, line: SplitLine, whole: Translation) -> Translation:
@@ -240,9 +237,7 @@ class LineForm:
                 if self.pipeline.keeps_text and DASH.search(hidden, *parts[0]):
                     parts = titles(hidden, parts[0])
                 if self.pipeline.keeps_text and ":" in hidden[start:stop]:
-                    parts = [
-                        each for part in parts for each in self._label_and_rest(text, hidden, part)
-                    ]
+                    parts = [each for part in parts for each in self._label_and_rest(text, hidden, part)]
                 ranges += [
                     part
                     if _NO_MARK_AT_EDGES.match(as_letters[slice(*part)])
@@ -270,8 +265,7 @@ class LineForm:
         rest = TextRange(part.end - len(text[end + 1 : part.end].lstrip()), part.end)
         written, seen = text[slice(*label)], self.pipeline.seen_words
         is_translated = bool(self._required_terms(written)) or all(
-            word.isdigit()
-            or (len(word) >= _FEWEST_LETTERS_OF_LABEL and (seen is None or word in seen))
+            word.isdigit() or (len(word) >= _FEWEST_LETTERS_OF_LABEL and (seen is None or word in seen))
             for word in written.split()
         )
         return [label, rest] if is_translated else [rest]
@@ -375,7 +369,7 @@ def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
         start += 1
     while end - start > 2 and _WRAPPERS.get(text[start]) == text[end - 1]:
         start, end = start + 1, end - 1
-    if text.startswith("[[", start) and partners.get(start) == end - 1 and partners.get(start + 1) == end - 2:  # fmt: skip
+    if text.startswith("[[", start) and partners.get(start) == end - 1 and partners.get(start + 1) == end - 2:
         start, end = start + 2, end - 2
     first, last = text[start], text[end - 1]
     is_quoted = (first, last) in _SINGLE_QUOTES and end - start > 2

@@ -60,9 +60,7 @@ def with_lost_parts(
     if not places:
         return translations
     # What comes back from the line, such as brackets around nothing, has no line break that the translation may not have.
-    lines = [
-        replace(lines[place], given=without_line_breaks(lines[place].given)) for place in places
-    ]
+    lines = [replace(lines[place], given=without_line_breaks(lines[place].given)) for place in places]
     found = [
         translation if translation.source == line.given else replace(translation, source=line.given)
         for line, translation in zip(lines, map(translations.__getitem__, places), strict=True)
@@ -105,10 +103,7 @@ def _with_lost_spans(
         if not line.prefix
         and (
             loses_spans(line.given, translation)
-            or (
-                translation.is_untranslated
-                and any(span.kind in _BESIDE_WORDS for span in find_spans(line.given))
-            )
+            or (translation.is_untranslated and any(span.kind in _BESIDE_WORDS for span in find_spans(line.given)))
         )
     ]
     if not lost:
@@ -120,9 +115,7 @@ def _with_lost_spans(
         for place, translation in zip(lost, found, strict=True)
         if not translation.is_partly_copied
         and not loses_spans(lines[place].given, translation)
-        and not (
-            translation.is_untranslated and not loses_spans(lines[place].given, translations[place])
-        )
+        and not (translation.is_untranslated and not loses_spans(lines[place].given, translations[place]))
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -158,9 +151,7 @@ def _with_lost_ampersands(
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window(
-        [replace(lines[place], given=words) for place, words in read.items()]
-    )
+    again = plain.translate_window([replace(lines[place], given=words) for place, words in read.items()])
     mended = list(translations)
     for (place, words), found in zip(read.items(), again, strict=True):
         given = lines[place].given
@@ -169,8 +160,7 @@ def _with_lost_ampersands(
         if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
             continue
         texts = [
-            (with_ampersands(text, given, words, translator.languages), score)
-            for text, score in found.alternatives
+            (with_ampersands(text, given, words, translator.languages), score) for text, score in found.alternatives
         ]
         mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
     return mended
@@ -189,22 +179,16 @@ def _with_lost_empty_brackets(
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if MAY_BE_EMPTY.search(line.given) and not (line.prefix or found.terms)
         for rest, brackets in [without_empty_brackets(line.given)]
-        if brackets
-        and any(map(str.isalpha, rest))
-        and (found.is_untranslated or loses_any(brackets, found.text))
+        if brackets and any(map(str.isalpha, rest)) and (found.is_untranslated or loses_any(brackets, found.text))
     }
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window(
-        [replace(lines[place], given=rest) for place, (rest, _) in read.items()]
-    )
+    again = plain.translate_window([replace(lines[place], given=rest) for place, (rest, _) in read.items()])
     mended = list(translations)
     for (place, (_, brackets)), found in zip(read.items(), again, strict=True):
         if not (found.is_untranslated or found.is_partly_copied):
-            texts = [
-                (with_empty_brackets(text, brackets), score) for text, score in found.alternatives
-            ]
+            texts = [(with_empty_brackets(text, brackets), score) for text, score in found.alternatives]
             complete = replace(found, source=lines[place].given, is_repaired=True)
             mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
     return mended
@@ -227,9 +211,7 @@ def _with_odd_case(
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window(
-        [replace(lines[place], given=small) for place, small in read.items()]
-    )
+    again = plain.translate_window([replace(lines[place], given=small) for place, small in read.items()])
     mended = list(translations)
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
@@ -252,9 +234,25 @@ _SIGNS = re.compile(
     r"|[^\w\s.,!?'\u2019\u2018-]|(?<![^\W\d_])[\u00b9\u00b2\u00b3\u2070-\u2079]"
 )
 _PARTNERS = {
-    "(": ")", "[": "]", "![": "]", "{": "}", "<": ">", "\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb",
-    "\u2039": "\u203a", "\u2018": "\u2019", '"': '"', "'": "'", "*": "*", "**": "**", "***": "***", "~~": "~~", "_": "_", "__": "__",
-}  # fmt: skip
+    "(": ")",
+    "[": "]",
+    "![": "]",
+    "{": "}",
+    "<": ">",
+    "\u201c": "\u201d",
+    "\u201e": "\u201c",
+    "\u00ab": "\u00bb",
+    "\u2039": "\u203a",
+    "\u2018": "\u2019",
+    '"': '"',
+    "'": "'",
+    "*": "*",
+    "**": "**",
+    "***": "***",
+    "~~": "~~",
+    "_": "_",
+    "__": "__",
+}
 _END_MARKS = ".,;:!?\u2026"
 _BETWEEN_PARTS = re.compile(r"\s*(?:[:;](?=\s)|[^\w\s.,!?'\"()\[\]*]{1,3})\s*")
 # Words inside of a pair, as a share of those that its share of the source lets expect.
@@ -288,7 +286,7 @@ class _Bare(NamedTuple):
 def _places_of_signs(text: str) -> list[tuple[int, int]]:
     """Where signs stand that a translation can get back; none inside of what is protected as a word or a number."""
     spans = find_spans(text)
-    whole = [(each.start, each.end) for each in spans if each.kind in (SpanKind.WORD, SpanKind.NUMBER)]  # fmt: skip
+    whole = [(each.start, each.end) for each in spans if each.kind in (SpanKind.WORD, SpanKind.NUMBER)]
     marks = [(each.start, each.end) for each in spans if each.kind in (SpanKind.TAG, SpanKind.MARK)]
     found = list(marks)
     for match in _SIGNS.finditer(text):
@@ -373,7 +371,7 @@ def _closes(opening: str, closing: str) -> bool:
         return opening in ("[", "![")
     tags = _TAG.fullmatch(opening), _TAG.fullmatch(closing)
     if tags[0] and tags[1]:
-        return closing.startswith("</") and not opening.startswith("</") and tags[0][1] == tags[1][1]  # fmt: skip
+        return closing.startswith("</") and not opening.startswith("</") and tags[0][1] == tags[1][1]
     return _PARTNERS.get(opening) == closing or (opening == "\u201e" and closing in "\u201c\u201d")
 
 
@@ -479,9 +477,7 @@ def _is_same_order(one: Range, other: Range, found: Mapping[Range, Range]) -> bo
     return all(not is_here or is_there for is_here, is_there in zip(here, there, strict=True))
 
 
-def _range_linked(
-    inner: Range, num_words: int, num_targets: int, links: Collection[Link]
-) -> Range | None:
+def _range_linked(inner: Range, num_words: int, num_targets: int, links: Collection[Link]) -> Range | None:
     """The target words that translate a range of source words; None unless the links all say so, and of words at the border, too."""
     first, last = inner
     if inner == (0, num_words):
@@ -500,15 +496,11 @@ def _range_linked(
     return (start, end) if is_fair else None
 
 
-def _range_found(
-    alone: str, translation: str, inner: Range, links: Collection[Link]
-) -> Range | None:
+def _range_found(alone: str, translation: str, inner: Range, links: Collection[Link]) -> Range | None:
     """Where the translation of the words inside of a pair stands in the whole translation, if it stands there once and no link to a single word tells another place."""
     sought, known = ([_core(word) for word in text.split()] for text in (alone, translation))
     size = len(sought)
-    starts = [
-        start for start in range(len(known) - size + 1) if known[start : start + size] == sought
-    ]
+    starts = [start for start in range(len(known) - size + 1) if known[start : start + size] == sought]
     if len(starts) != 1 or not any(sought):
         return None
     start, end = starts[0], starts[0] + size
@@ -537,7 +529,7 @@ def _inserted(
     if sign.is_right and not sign.is_left:
         place = targets[bound][0] if bound < num_targets else len(translation)
         return place, 0, sign.text
-    if sign.is_left and sign.is_right and 0 < bound < num_targets and source[sign.place : sign.place + 1] == " ":  # fmt: skip
+    if sign.is_left and sign.is_right and 0 < bound < num_targets and source[sign.place : sign.place + 1] == " ":
         end = targets[bound - 1][1]
         return end, targets[bound][0] - end, sign.text
     if bound == 0:
@@ -581,10 +573,7 @@ def ways_to_keep_signs(place: int, text: str) -> Iterator[_Candidate]:
         words = word_spans(bare.text)
         inner = tuple(each for each in _pairs_around_words(bare) if each != (0, len(words)))
         if inner:
-            texts = (
-                _as_sentence(bare.text[words[first][0] : words[last - 1][1]])
-                for first, last in inner
-            )
+            texts = (_as_sentence(bare.text[words[first][0] : words[last - 1][1]]) for first, last in inner)
             yield _Candidate(place, (bare.text, *texts), bare, inner=inner)
 
 
@@ -642,10 +631,7 @@ def _with_signs_in_place(
     ]:
         new = list(
             dict.fromkeys(
-                (each.place, text)
-                for each in asked
-                for text in each.texts
-                if (each.place, text) not in answers
+                (each.place, text) for each in asked for text in each.texts if (each.place, text) not in answers
             )
         )
         found = plain.translate_window([replace(lines[place], given=text) for place, text in new])
@@ -653,11 +639,7 @@ def _with_signs_in_place(
         of_asked = [[answers[each.place, text] for text in each.texts] for each in asked]
         links = _links(
             translator,
-            [
-                (each.texts[0], of_each[0].text)
-                for each, of_each in zip(asked, of_asked, strict=True)
-                if each.bare
-            ],
+            [(each.texts[0], of_each[0].text) for each, of_each in zip(asked, of_asked, strict=True) if each.bare],
         )
         for each, of_each in zip(asked, of_asked, strict=True):
             whole = _whole(each, of_each, lines[each.place], links, language)
@@ -722,15 +704,11 @@ def _whole(
             return None
         pairs = [(text, whole.score)]
     doubts = tuple(doubt for doubt in whole.doubts if not doubt.startswith(MARKS))
-    whole = replace(
-        whole, source=line.given, is_repaired=True, is_in_pieces=True, doubts=doubts, pieces=()
-    )
+    whole = replace(whole, source=line.given, is_repaired=True, is_in_pieces=True, doubts=doubts, pieces=())
     return with_alternatives(whole, pairs)
 
 
-def _links(
-    translator: "Translator", pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], Collection[Link]]:
+def _links(translator: "Translator", pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Collection[Link]]:
     """The links of texts and translations; none if the engine does not tell them."""
     engine = translator.engine
     distinct = list(dict.fromkeys(pairs))
@@ -741,9 +719,7 @@ def _links(
     aligner = TextAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     result: dict[tuple[str, str], Collection[Link]] = {}
     for pair, of_pair in zip(distinct, aligner.align(distinct), strict=True):
-        of_source, of_target = (
-            {span: number for number, span in enumerate(word_spans(text))} for text in pair
-        )
+        of_source, of_target = ({span: number for number, span in enumerate(word_spans(text))} for text in pair)
         linked = {
             (of_source[source], of_target[target])
             for source, target in of_pair
@@ -759,11 +735,7 @@ def _with_equal_words(source: str, translation: str, links: Collection[Link]) ->
     if not kept:
         return links
     of_source, of_target = (
-        [
-            (number, core)
-            for number, word in enumerate(text.split())
-            if (core := word.strip(_END_MARKS)) in kept
-        ]
+        [(number, core) for number, word in enumerate(text.split()) if (core := word.strip(_END_MARKS)) in kept]
         for text in (source, translation)
     )
     equal: dict[int, int] = {}

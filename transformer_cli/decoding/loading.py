@@ -324,9 +324,7 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
     engine: _DescribedEngine | None = None
     pytorch = partial(load_pytorch_engine, files, config)
     if alone and options.engine in OTHER_ENGINES:
-        engine = resolve_name(OTHER_ENGINES[options.engine].load)(
-            files, config, pipeline, once(pytorch)
-        )
+        engine = resolve_name(OTHER_ENGINES[options.engine].load)(files, config, pipeline, once(pytorch))
     elif starts and options.engine == "torch" and "torch" not in sys.modules:
         from transformer_cli.decoding.numpy_engine import load_numpy_engine
 
@@ -360,9 +358,7 @@ def once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     return load_once
 
 
-def _rescorers(
-    rescoring: RescoringConfig, files: TrainedFiles, config: Config
-) -> "tuple[Rescorer, ...]":
+def _rescorers(rescoring: RescoringConfig, files: TrainedFiles, config: Config) -> "tuple[Rescorer, ...]":
     """The further models of `decoding.rescore`, on the machine of the first one."""
     from transformer_cli.decoding.rescoring import loaded_rescorers
 
@@ -405,9 +401,7 @@ def _qualities(run: RunFolder, step: int) -> dict[str, Quality]:
         )
         return {}
     qualities = {
-        direction: quality
-        for direction, quality in qualities.items()
-        if quality.conditions.get("step") == step
+        direction: quality for direction, quality in qualities.items() if quality.conditions.get("step") == step
     }
     if not run.seen_words_file.is_file() and any(
         quality.conditions.get("reads_seen_words") for quality in qualities.values()
@@ -421,9 +415,7 @@ def _qualities(run: RunFolder, step: int) -> dict[str, Quality]:
     return qualities
 
 
-def load_pytorch_engine(
-    files: TrainedFiles, config: Config, weights: "Weights | None" = None
-) -> ExplainingEngine:
+def load_pytorch_engine(files: TrainedFiles, config: Config, weights: "Weights | None" = None) -> ExplainingEngine:
     """The PyTorch engine that serves beside another one; without weights it reads those of the checkpoint.
 
     Beside NumPy it has the machine of the config; beside another library, the one that has it too: the CPU in float32.

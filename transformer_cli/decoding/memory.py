@@ -36,9 +36,7 @@ class TranslationMemory:
     """How many texts were found so far."""
 
     @classmethod
-    def of(
-        cls, pairs: Iterable[MemoryPair], normalize: Callable[[str], str], name: str
-    ) -> "TranslationMemory":
+    def of(cls, pairs: Iterable[MemoryPair], normalize: Callable[[str], str], name: str) -> "TranslationMemory":
         """The memory of some pairs; of several translations of one text, the last counts, and a warning names the text."""
         memory = cls({}, normalize, name)
         doubtful = 0
@@ -52,7 +50,12 @@ class TranslationMemory:
             memory.targets[key] = target
         if doubtful > 1:
             logger.warning("%s: %d texts have several translations", name, doubtful)
-        logger.info("%s: %d translation%s reused where a whole text is equal", name, len(memory.targets), " is" if len(memory.targets) == 1 else "s are")  # fmt: skip
+        logger.info(
+            "%s: %d translation%s reused where a whole text is equal",
+            name,
+            len(memory.targets),
+            " is" if len(memory.targets) == 1 else "s are",
+        )
         return memory
 
     def _key(self, text: str) -> str:

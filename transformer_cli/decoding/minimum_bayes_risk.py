@@ -48,9 +48,7 @@ def by_expected_utility(
     return [*chosen.values()]
 
 
-def expected_utilities(
-    texts: Sequence[str], pairwise: Pairwise | None = None
-) -> NDArray[np.float64]:
+def expected_utilities(texts: Sequence[str], pairwise: Pairwise | None = None) -> NDArray[np.float64]:
     """(N,): the mean utility of each text against all N texts as references, itself included: chrF, 0 to 100, if `pairwise` is None.
 
     A text that stands there twice counts twice. So for samples, the mean estimates the expectation under the model.
@@ -108,9 +106,7 @@ def _all_keys(counters: Sequence[Counter[str]]) -> list[str]:
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
 
 
-def agreements_of(
-    translator: "Translator", best: Mapping[Request, Hypothesis]
-) -> dict[Request, float]:
+def agreements_of(translator: "Translator", best: Mapping[Request, Hypothesis]) -> dict[Request, float]:
     """How far each translation agrees with samples, as the calibration does it; nothing if it uses no samples."""
     num_samples, quality = translator.num_samples, translator.pipeline.quality
     if num_samples is None:
@@ -146,8 +142,6 @@ def agreements(
     decode = translator.pipeline.target_tokenizer.decode
     of_parts = translator.search_with(plain, options)
     return [
-        float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100
-        if samples
-        else 0.0
+        float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100 if samples else 0.0
         for text, samples in zip(texts, of_parts, strict=True)
     ]

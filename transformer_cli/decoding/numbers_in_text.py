@@ -166,8 +166,7 @@ def _has_other_digits(source: str, translation: str, languages: Direction) -> bo
         # The words of 2.5 may be two and a half: only those of whole numbers have their values.
         whole = {str(int(each)) for each in _NUMBER.findall(text) if each.isdecimal()}
         if not all(
-            _may_have_number(other, primary_language(language), int(n) if n in whole else None)
-            for n in numbers
+            _may_have_number(other, primary_language(language), int(n) if n in whole else None) for n in numbers
         ):
             return True
     return False
@@ -256,17 +255,13 @@ def _may_have_time(text: str, language: str, time: str) -> bool:
         if hour <= 2 * _HALF_A_DAY
         for later in (hour, hour + _HALF_A_DAY)
     }
-    if not hours.isdisjoint((0, _HALF_A_DAY)) and not word_list(_TWELVE).isdisjoint(
-        _WORD.findall(text.casefold())
-    ):
+    if not hours.isdisjoint((0, _HALF_A_DAY)) and not word_list(_TWELVE).isdisjoint(_WORD.findall(text.casefold())):
         return True
     # The one of twenty-one alone says another hour.
     return any(_may_have_number(text, language, min(hour, _FEWEST_TENS)) for hour in hours)
 
 
-def _lacks_number_word(
-    text: str, words: Iterable[str], other: str, language: str, other_language: str
-) -> bool:
+def _lacks_number_word(text: str, words: Iterable[str], other: str, language: str, other_language: str) -> bool:
     """Whether a text without digits has a word for a number of two or more that another text without digits does not say in its language."""
     if language not in _CARDINALS or other_language not in _CARDINALS:
         return False
@@ -324,18 +319,14 @@ def _pattern_of_counted(language: str) -> re.Pattern[str]:
 def _forms(language: str, number: int) -> frozenset[str]:
     """The words for a number that are long enough to be known inside another word."""
     return frozenset(
-        word
-        for word, value in _cardinals(language).items()
-        if value == number and len(word) >= _SHORTEST_PART
+        word for word, value in _cardinals(language).items() if value == number and len(word) >= _SHORTEST_PART
     )
 
 
 def _roman(number: int) -> str:
     """A number up to 99 as capital letters; one of a single letter is no number, because I is a word."""
     tens, ones = map(_ROMAN_DIGITS.__getitem__, divmod(number, 10))
-    found = tens.translate(str.maketrans("012", "XLC")) + ones.translate(
-        str.maketrans("012", "IVX")
-    )
+    found = tens.translate(str.maketrans("012", "XLC")) + ones.translate(str.maketrans("012", "IVX"))
     return found if len(found) > 1 else "(?!)"
 
 
@@ -344,27 +335,20 @@ def _cardinals(language: str) -> dict[str, int]:
     """Word for a number up to 90, casefolded -> the number."""
     numbers = [*range(21), *range(30, 100, 10)]
     words = _CARDINALS[language].split()
-    return {
-        word.casefold(): number
-        for number, same in zip(numbers, words, strict=True)
-        for word in same.split("/")
-    }
+    return {word.casefold(): number for number, same in zip(numbers, words, strict=True) for word in same.split("/")}
 
 
 def _numbers(text: str) -> Counter[str]:
     """The numbers of a text: digits without leading zeros, the marks between them, and .00 at their ends; times begin with t."""
     return Counter(
-        (_TIME if _CLOCK.fullmatch(number) else "")
-        + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number))))
+        (_TIME if _CLOCK.fullmatch(number) else "") + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number))))
         for number in _NUMBER.findall(text)
     )
 
 
 def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
     """Whether each added number is a missing one as an hour: 3 and 15, or 330 and 1530."""
-    hours = [
-        sorted(int(number.removeprefix(_TIME)) for number in each) for each in (missing, added)
-    ]
+    hours = [sorted(int(number.removeprefix(_TIME)) for number in each) for each in (missing, added)]
     if len(hours[0]) != len(hours[1]):
         return False
     return all(abs(one - other) in (0, 12, 1200) for one, other in zip(*hours, strict=True))

@@ -46,9 +46,17 @@ _MAX_WORK = 5_000_000_000
 
 # With another setting of decoding, PyTorch translates.
 _KNOWN = OF_THE_TEXT | {
-    "beam_size", "length_penalty", "length_normalization", "num_best",
-    "max_length", "max_length_ratio", "min_length", "min_length_ratio", "allow_unknown", "batch_tokens",
-}  # fmt: skip
+    "beam_size",
+    "length_penalty",
+    "length_normalization",
+    "num_best",
+    "max_length",
+    "max_length_ratio",
+    "min_length",
+    "min_length_ratio",
+    "allow_unknown",
+    "batch_tokens",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +77,7 @@ class NumpyEngine:
         """Library, device and precision in a few words."""
         return "NumPy for the first sentences, then PyTorch"
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         if not self._searches_itself(requests, options):
             return self.pytorch().translate(requests, options)
@@ -206,9 +212,7 @@ class _Beam:
 
     def _penalty(self, length: int) -> np.float32:
         options = self._options
-        return np.float32(
-            length_penalty(length, options.length_normalization, options.length_penalty)
-        )
+        return np.float32(length_penalty(length, options.length_normalization, options.length_penalty))
 
 
 def _largest(numbers: Array, count: int) -> NDArray[np.int64]:
@@ -262,9 +266,7 @@ class _State:
         self._weights = weights
         memory = self._encoded(source)
         names = [f"decoder.layers.{number}" for number in range(config.decoder_layers)]
-        self._sources = {
-            name: self._keys_and_values(f"{name}.cross_attention", memory[None]) for name in names
-        }
+        self._sources = {name: self._keys_and_values(f"{name}.cross_attention", memory[None]) for name in names}
         none = np.zeros((1, config.num_heads, 0, config.head_width), np.float32)
         self._targets = dict.fromkeys(names, (none, none))
         self._length = 0
@@ -286,9 +288,7 @@ class _State:
     def select(self, rows: Sequence[int]) -> None:
         """New row i is old row `rows[i]`."""
         chosen = list(rows)
-        self._targets = {
-            name: (keys[chosen], values[chosen]) for name, (keys, values) in self._targets.items()
-        }
+        self._targets = {name: (keys[chosen], values[chosen]) for name, (keys, values) in self._targets.items()}
 
     def _encoded(self, source: TokenIds) -> Array:
         """(S, D): the output of the encoder."""

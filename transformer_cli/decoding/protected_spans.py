@@ -69,10 +69,7 @@ class Promise:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
-        if any(
-            span not in self.counts and span not in self.allowed and not is_number[span]
-            for span in found
-        ):
+        if any(span not in self.counts and span not in self.allowed and not is_number[span] for span in found):
             return False
         return all(
             found[span] == count
@@ -83,9 +80,7 @@ class Promise:
 
     def kept_part(self, translation: Translation) -> Translation | None:
         """The translation with only the alternatives that keep the promise; None if none of them does."""
-        kept = with_alternatives(
-            translation, [each for each in translation.alternatives if self.is_kept_by(each.text)]
-        )
+        kept = with_alternatives(translation, [each for each in translation.alternatives if self.is_kept_by(each.text)])
         return kept if kept.alternatives else None
 
 
@@ -104,9 +99,7 @@ def spans_outside_terms(text: str, required: Sequence[RequiredTerm]) -> list[Spa
             place = start + len(each.source)
             taken.append((start, place))
     return [
-        span
-        for span in find_spans(text)
-        if not any(start <= span.start and span.end <= end for start, end in taken)
+        span for span in find_spans(text) if not any(start <= span.start and span.end <= end for start, end in taken)
     ]
 
 
@@ -219,9 +212,7 @@ class ProtectedSentence:
         # A tag ends a word. A number may be a part of one, as in 5kg.
         tags = [span for span in spans if span.kind is SpanKind.TAG]
         without_tags = masked(text, tags, HIDDEN)
-        self._required = keeper.required_terms(
-            masked(without_tags, [span for span in spans if span not in tags], "x")
-        )
+        self._required = keeper.required_terms(masked(without_tags, [span for span in spans if span not in tags], "x"))
         self._promise = Promise.of(text, spans, allowed=spans_of_terms(self._required))
         self._best: Translation | None = None
         self._attempts = keeper.attempts(text, spans)
@@ -242,9 +233,7 @@ class ProtectedSentence:
         found = self._kept(translations)
         if found is not None:
             with_terms = _with_all_terms(found, self._required)
-            is_complete = not lacks_words_at_placeholders(
-                self._given.text, found.text, self._keeper.languages
-            )
+            is_complete = not lacks_words_at_placeholders(self._given.text, found.text, self._keeper.languages)
             if with_terms is not None and not found.is_untranslated and is_complete:
                 self.result = with_terms
                 return
@@ -256,9 +245,7 @@ class ProtectedSentence:
         """The translation of the sentence, if it has all spans."""
         answers = iter(translations)
         parts = [
-            self._keeper.finished(piece, next(answers))
-            if piece.is_translated
-            else copied(piece.text)
+            self._keeper.finished(piece, next(answers)) if piece.is_translated else copied(piece.text)
             for piece in self._pieces
         ]
         complete = [part for part in parts if part is not None]
@@ -308,22 +295,14 @@ class SpanKeeper:
                 yield pieces
 
     def _pieces(self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind]) -> list["_Piece"]:
-        inside = [
-            span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)
-        ]
-        known = {
-            span for span in inside if span.kind is not SpanKind.WORD and self._knows(text, span)
-        }
+        inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
+        known = {span for span in inside if span.kind is not SpanKind.WORD and self._knows(text, span)}
         at_words = spans_at_words(text, inside)
         others = [
-            span
-            for span in inside
-            if span not in known and span.kind is not SpanKind.MARK and span not in at_words
+            span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
         chosen = self.stand_ins.choose([span.kind for span in others], text)
-        replaced = {
-            span: word for span, word in zip(others, chosen, strict=True) if word is not None
-        }
+        replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
         # Letters in place of the spans that stay in a piece: they count as words of it.
         visible = masked(text, [span for span in spans if span not in cuts], "x")
@@ -375,19 +354,14 @@ class SpanKeeper:
         finished = with_alternatives(translation, pairs)
         if not finished.alternatives:
             return None
-        pieces = (
-            TranslatedPiece(*(_with_spans(text, stand_ins) for text in of_both))
-            for of_both in finished.pieces
-        )
+        pieces = (TranslatedPiece(*(_with_spans(text, stand_ins) for text in of_both)) for of_both in finished.pieces)
         return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces))
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
         text = with_final_mark_of(text, piece.text)
         if piece.is_first:
             return text
-        return as_inner_part(
-            text, piece.text, target_language=primary_language(self.languages.target)
-        )
+        return as_inner_part(text, piece.text, target_language=primary_language(self.languages.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,9 +376,7 @@ class _Piece:
     """Pairs of a stand-in and its span."""
 
 
-def _with_all_terms(
-    translation: Translation, required: Sequence[RequiredTerm]
-) -> Translation | None:
+def _with_all_terms(translation: Translation, required: Sequence[RequiredTerm]) -> Translation | None:
     """The translation with only the alternatives that have all terms; None if none of them does."""
 
     kept = with_alternatives(
@@ -441,9 +413,7 @@ def _is_apart(text: str, span: Span) -> bool:
     return before in _LABEL_MARKS or after in _LABEL_MARKS
 
 
-def _core(
-    visible: str, start: int, end: int, before: Span | None, after: Span | None
-) -> tuple[int, int]:
+def _core(visible: str, start: int, end: int, before: Span | None, after: Span | None) -> tuple[int, int]:
     """The range between two cuts that is translated.
 
     Marks and white space beside a cut stay with it. So do letters that touch it, as in 5kg and {n}th; but not a word that

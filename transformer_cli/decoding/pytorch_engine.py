@@ -72,10 +72,21 @@ from transformer_cli.text.tokenizer_file import BytePieces
 # What the search in one call of a kernel does, and what a search among a shortlist does. A setting that is not listed
 # takes the general search with the whole vocabulary; `shortlist` itself is followed or left out here.
 _KNOWN_TO_KERNEL = OF_THE_TEXT | {
-    "beam_size", "length_penalty", "length_normalization", "num_best", "no_repeat_ngram_size",
-    "max_length", "max_length_ratio", "min_length", "min_length_ratio", "allow_unknown", "batch_tokens",
-    "shortlist", "mbr", "rescore",  # the last two choose among what was found
-}  # fmt: skip
+    "beam_size",
+    "length_penalty",
+    "length_normalization",
+    "num_best",
+    "no_repeat_ngram_size",
+    "max_length",
+    "max_length_ratio",
+    "min_length",
+    "min_length_ratio",
+    "allow_unknown",
+    "batch_tokens",
+    "shortlist",
+    "mbr",
+    "rescore",  # the last two choose among what was found
+}
 _KNOWN_TO_SHORTLIST = _KNOWN_TO_KERNEL | {"diversity"}
 
 
@@ -154,9 +165,7 @@ class PyTorchEngine:
         """The models with which this engine translates: one, unless it is an ensemble."""
         return (self.model,)
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         plain = [index for index, request in enumerate(requests) if not request.terms]
         groups = [(options, plain)]
@@ -190,9 +199,7 @@ class PyTorchEngine:
         total = 0.0
         most = max_logits(self.machine.device.type) // self.model.output.out_features
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        batches = length_batches(
-            range(len(lengths)), lengths.__getitem__, max_tokens=min(batch_tokens, most)
-        )
+        batches = length_batches(range(len(lengths)), lengths.__getitem__, max_tokens=min(batch_tokens, most))
         pad_id = self.special_ids.pad_id
         with self._inference():
             for batch in batches:
@@ -227,9 +234,7 @@ class PyTorchEngine:
         pairs = [(request.ids, target) for request, target in zip(requests, targets, strict=True)]
         most = max_logits(self.machine.device.type) // self.model.output.out_features
         lengths = [max(1, *map(len, pair)) for pair in pairs]
-        batches = length_batches(
-            range(len(pairs)), lengths.__getitem__, max_tokens=min(batch_tokens, most)
-        )
+        batches = length_batches(range(len(pairs)), lengths.__getitem__, max_tokens=min(batch_tokens, most))
         explanations: dict[int, Explanation] = {}
         with self._inference():
             for batch in batches:
@@ -240,10 +245,8 @@ class PyTorchEngine:
     def cross_attention(self, source: TokenIds, target: TokenIds) -> Tensor:
         """The weights with which all decoder layers read a source while they read a target, (layers, H, T, S)."""
         pad_id = self.special_ids.pad_id
-        (source_ids, source_mask), (target_ids, is_real) = pad_ids([source], pad_id), pad_ids([target], pad_id)  # fmt: skip
-        inputs = self.sequence_format.decoder_inputs(
-            target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
-        )
+        (source_ids, source_mask), (target_ids, is_real) = pad_ids([source], pad_id), pad_ids([target], pad_id)
+        inputs = self.sequence_format.decoder_inputs(target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id)
         tensors = map(self._on_device, (source_ids, source_mask, inputs))
         return cross_attention(self.model, *tensors)[:, 0]
 
@@ -258,9 +261,7 @@ class PyTorchEngine:
         if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
 
-    def _hypotheses_of(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def _hypotheses_of(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
         if self.native_search is not None and self._fits_kernel(requests, options):
             self._check_mode()  # PyTorch computes nothing here
@@ -269,10 +270,7 @@ class PyTorchEngine:
             with self._inference():
                 ids, engine = self._restricted(requests)
             found = engine._hypotheses_of(requests, options)
-            return [
-                [one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each]
-                for each in found
-            ]
+            return [[one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each] for each in found]
         with self._inference():
             return list(hypothesis_lists(self._search(requests, options)))
 
@@ -341,9 +339,7 @@ class PyTorchEngine:
             shortlist=None,
             special_ids=special,
             byte_pieces=pieces,
-            translating=self.translating.restricted(
-                torch.from_numpy(ids), torch.from_numpy(is_allowed)
-            ),
+            translating=self.translating.restricted(torch.from_numpy(ids), torch.from_numpy(is_allowed)),
         )
         return ids, engine
 
@@ -357,9 +353,7 @@ class PyTorchEngine:
             return False
         return search.is_worth_it([len(request.ids) for request in requests], options.beam_size)
 
-    def _natively_found(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def _natively_found(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses of a search in one call of a kernel."""
         assert self.native_search is not None
         special = self.special_ids
@@ -408,9 +402,7 @@ class PyTorchEngine:
             for request in requests
         ]
 
-    def _started(
-        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
-    ) -> AttendingScorer:
+    def _started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
         """The scorer at the beginning of a search, one row for each source."""
         # A source without tokens is too rare for a prepared form.
         has_tokens = source_mask is None or is_known_to_have_tokens(source_mask)
@@ -421,15 +413,11 @@ class PyTorchEngine:
             return self.recorded.start(self.model.encode(source_ids, source_mask), source_mask)
         return started_search(self.model, source_ids, source_mask, with_attention=with_attention)
 
-    def _logits(
-        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
-    ) -> Tensor:
+    def _logits(self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor) -> Tensor:
         """(B, T, V): the scores of all next tokens of given targets."""
         return self.model(source_ids, source_mask, decoder_input_ids)
 
-    def _explained(
-        self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int
-    ) -> Iterator[Explanation]:
+    def _explained(self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int) -> Iterator[Explanation]:
         """Teacher forcing: the model reads the targets, and predicts all positions at once."""
         pad_id = self.special_ids.pad_id
         padded_sources, is_source = pad_ids([source for source, _ in pairs], pad_id)
@@ -447,9 +435,7 @@ class PyTorchEngine:
         tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
         rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
         for (source, target), row in zip(pairs, rows, strict=True):
-            probabilities, weights, places, best_ids, best_log_probs = (
-                one[: len(target)].copy() for one in row
-            )
+            probabilities, weights, places, best_ids, best_log_probs = (one[: len(target)].copy() for one in row)
             yield Explanation(
                 token_log_probs=probabilities,
                 attention=weights[:, : len(source)],
@@ -458,44 +444,30 @@ class PyTorchEngine:
                 best_log_probs=best_log_probs,
             )
 
-    def _predicted(
-        self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _predicted(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, V) log-probabilities of given targets, and (B, T, S) attention weights."""
-        logits, attention = logits_and_attention(
-            self.model, source_ids, source_mask, decoder_input_ids
-        )
+        logits, attention = logits_and_attention(self.model, source_ids, source_mask, decoder_input_ids)
         return at_least_float32(logits).log_softmax(-1), attention
 
     def _aligned(self, attention: Tensor, source_ids: Tensor) -> Tensor:
         """(B, T): for each target token, the source token with the largest weight, a token of the text if there is one."""
         special = (self.special_ids.pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
-        is_special = torch.isin(
-            source_ids, torch.tensor(special, device=source_ids.device)
-        )  # (B, S)
+        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
         # A weight is at most 1, so a special token with 2 less is chosen only if there is no other token.
         return (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)
 
-    def _hooks(
-        self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
-    ) -> list[SearchHook]:
+    def _hooks(self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
         """New hooks for one search."""
         hooks: list[SearchHook] = [BannedTokens(self._banned_ids(options))]
         if options.no_repeat_ngram_size is not None:
             prefix_lengths = self._on_device([len(request.prefix) for request in requests])
             hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
         if self.byte_pieces is not None:
-            hooks.append(
-                WholeCharacters(
-                    self.byte_pieces, max_lengths, looks_at_rows=max_lengths.device.type == "cpu"
-                )
-            )
+            hooks.append(WholeCharacters(self.byte_pieces, max_lengths, looks_at_rows=max_lengths.device.type == "cpu"))
         if any(request.prefix for request in requests):
             prefixes = [request.prefix for request in requests]
             device = self.machine.device
-            hooks.append(
-                ForcedPrefix(prefixes, continuing_ids=self.continuing_ids(), device=device)
-            )
+            hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids(), device=device))
         if self.unwanted is not None:
             hooks.append(UnwantedSentences(requests, self.unwanted, self.machine.device))
         return hooks
@@ -562,9 +534,7 @@ def attended_layers(
 
 
 @torch.inference_mode()
-def cross_attention(
-    model: Transformer, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
-) -> Tensor:
+def cross_attention(model: Transformer, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
     """The cross-attention weights of all decoder layers.
 
     Args:
@@ -638,9 +608,7 @@ def open_pytorch_engine(trained: TrainedModel, config: Config, *, alone: bool) -
     return engine
 
 
-def engine_of(
-    model: Transformer, target_tokenizer: Tokenizer, config: Config, machine: Machine
-) -> PyTorchEngine:
+def engine_of(model: Transformer, target_tokenizer: Tokenizer, config: Config, machine: Machine) -> PyTorchEngine:
     """The engine of a model in memory, which is moved to the device of the machine."""
     return PyTorchEngine(
         model.to(machine.device),

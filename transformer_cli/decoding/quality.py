@@ -166,10 +166,7 @@ class Quality:
 def can_be_green(translation: Translation) -> bool:
     """Whether nothing else speaks against a translation: a doubt, a text that stays as it is, or pieces around spans."""
     return not (
-        translation.doubts
-        or translation.is_untranslated
-        or translation.is_partly_copied
-        or translation.is_in_pieces
+        translation.doubts or translation.is_untranslated or translation.is_partly_copied or translation.is_in_pieces
     )
 
 
@@ -200,9 +197,7 @@ def features_of(translation: Translation, length_ratio: float) -> dict[str, floa
         "agreement": min(part.agreement or 0.0 for part in parts),
         "reverse": max(_LEAST_LOG_PROB, translation.reverse_log_prob or 0.0),
         "least_log_prob": max(_LEAST_LOG_PROB, min(float(each.min()) for each in log_probs)),
-        "coverage": min(
-            float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts
-        ),
+        "coverage": min(float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts),
         "brevity": -math.log(num_target),
         "likeness": -abs(ratio - length_ratio),
         "soundness": -float(len(translation.doubts) + len(translation.unknown_words)),
@@ -228,7 +223,7 @@ def read_quality(run: Path) -> dict[str, Quality]:
         return {name: _quality(each) for name, each in facts["directions"].items()}
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}", hint=_HINT) from error
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise DataError(f"{path}: not a calibration, or damaged", hint=_HINT) from error
 
 
@@ -250,9 +245,7 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
     numbers = {
         name: {
             # An earlier version knew no reverse model.
-            feature: float(
-                facts[name].get(feature, 0.0) if feature == "reverse" else facts[name][feature]
-            )
+            feature: float(facts[name].get(feature, 0.0) if feature == "reverse" else facts[name][feature])
             for feature in FEATURES
         }
         for name in ("means", "weights")
@@ -261,9 +254,7 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
     metric = str(promise.pop("metric"))
     conditions = dict(facts["conditions"])
     int(conditions.get("sentences", 0))
-    statistics = {
-        name: tuple(map(float, of_text)) for name, of_text in facts.get("statistics", {}).items()
-    }
+    statistics = {name: tuple(map(float, of_text)) for name, of_text in facts.get("statistics", {}).items()}
     if any(of_text and len(of_text) != _NUM_PERCENTILES for of_text in statistics.values()):
         raise ValueError(f"{_NUM_PERCENTILES} percentiles are expected")
     return Quality(
@@ -326,9 +317,7 @@ def statistics_of(translation: Translation) -> dict[str, float] | None:
 def percentiles(values: Sequence[float]) -> tuple[float, ...]:
     """The 101 percentiles of values, from the smallest to the largest one."""
     ordered, last = sorted(values), len(values) - 1
-    return tuple(
-        round(ordered[round(last * percent / 100)], 4) for percent in range(_NUM_PERCENTILES)
-    )
+    return tuple(round(ordered[round(last * percent / 100)], 4) for percent in range(_NUM_PERCENTILES))
 
 
 def largest_distance(text: Sequence[float], known: Sequence[float]) -> float:

@@ -71,9 +71,7 @@ _WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
 # Languages of the Arabic script, and their comma and semicolon.
 _WITH_ARABIC_MARKS = frozenset(["ar", "fa", "ur", "ps", "ug", "ckb", "sd", "dv"])
 _ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
-_PLAIN_MARKS = str.maketrans(
-    dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"}
-)
+_PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"})
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 # A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
 _ORDINARY_SHARE = 0.5
@@ -92,9 +90,7 @@ _EMPTY_CLAUSE = re.compile(
     r"|[,;\u060c\u061b\uff0c\u3001\uff1b]\s*(?!\.\.)(?=[,;:.!?\u060c\u061b\u061f\uff0c\u3001\uff1b\u3002\uff01\uff1f]|\Z)"
 )
 # What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
-CLAUSE_MARK = re.compile(
-    rf"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?]{LABEL}"
-)
+CLAUSE_MARK = re.compile(rf"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?]{LABEL}")
 _FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4
 # Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
@@ -111,9 +107,7 @@ def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
     """
     for number in reversed(range(len(chunk.parts))):
         place = number
-        while INNER_END.search(given := chunk.parts[place].given) and (
-            cut := cut_after_sentence(given)
-        ):
+        while INNER_END.search(given := chunk.parts[place].given) and (cut := cut_after_sentence(given)):
             chunk = _divided(pipeline, chunk, place, cut)
             place += 1
     longest = pipeline.seen.longest
@@ -214,9 +208,7 @@ def without_short_rivals(
     ]
 
 
-def _loses_text(
-    pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis], options: DecodingConfig
-) -> bool:
+def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis], options: DecodingConfig) -> bool:
     """Whether a translation is surely no translation of the whole text.
 
     That is a translation without a word of a text with words; one that is far shorter than those that the model was
@@ -298,17 +290,12 @@ def _cut_between_sentences(pipeline: TextPipeline, text: str) -> Cut | None:
     middle = len(sentences) // 2
     if middle == 0:
         return None
-    left, right = (
-        "".join(one.gap + one.text for one in half)
-        for half in (sentences[:middle], sentences[middle:])
-    )
+    left, right = ("".join(one.gap + one.text for one in half) for half in (sentences[:middle], sentences[middle:]))
     gap = sentences[middle].gap
     return Cut(left, gap, right.removeprefix(gap))
 
 
-def divided(
-    pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
-) -> Chunk:
+def divided(pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True) -> Chunk:
     """The chunk in which each of these parts is divided in two; one that cannot be divided is kept as it is.
 
     Args:
@@ -354,9 +341,7 @@ def divided_if_doubtful(
     return chunk
 
 
-def _may_lack_a_clause(
-    pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig
-) -> bool:
+def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig) -> bool:
     text = pipeline.target_tokenizer.decode(best.ids)
     marks = [*CLAUSE_MARK.finditer(text)]
     lacks_marks = len(marks) < len(CLAUSE_MARK.findall(part.given))
@@ -601,9 +586,7 @@ class Repair:
             hypotheses: of all their parts; better ones replace those with doubts.
         """
         doubtful = {
-            place: numbers
-            for place, chunk in enumerate(chunks)
-            if (numbers := self._doubtful_parts(chunk, hypotheses))
+            place: numbers for place, chunk in enumerate(chunks) if (numbers := self._doubtful_parts(chunk, hypotheses))
         }
         if not doubtful:
             return
@@ -629,9 +612,7 @@ class Repair:
             left = tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
             chunks[place] = replace(chunk, doubts=left, is_repaired=is_repaired)
 
-    def _search_again(
-        self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
+    def _search_again(self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Put the best hypotheses of each source, as many as `num_best`, in the places of those of the search."""
         of_parts = {part: self._doubts(text, hypotheses[part]) for part, text in sources.items()}
         wide = self.options.model_copy(
@@ -639,7 +620,7 @@ class Repair:
         )
         without_loops = wide.model_copy(update={"no_repeat_ngram_size": _BLOCKED_NGRAM})
         loops = [part for part, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
-        others = [part for part, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}]  # fmt: skip
+        others = [part for part, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}]
         self._take_better(loops, without_loops, sources, hypotheses)
         self._take_better(others, wide, sources, hypotheses)
         samples = self.options.model_copy(
@@ -702,9 +683,7 @@ class Repair:
         ids = self.pipeline.target_ids(cut)
         if len(ids) > max(len(found.ids), 1):
             return []  # perhaps more than the model can read
-        [explanation] = self.explainer.explain(
-            [Request(part.ids)], [ids], batch_tokens=self.options.batch_tokens
-        )
+        [explanation] = self.explainer.explain([Request(part.ids)], [ids], batch_tokens=self.options.batch_tokens)
         return [Hypothesis(ids, score_of_given(explanation, self.options))]
 
     def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
@@ -743,9 +722,7 @@ class Repair:
     def _without_losses(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
         """The chunk in which the parts that would lose text are divided until none does, or stay as they are."""
         parts = enumerate(chunk.parts)
-        wordless = {
-            number for number, part in parts if WORDLESS in self._doubts_of_part(part, hypotheses)
-        }
+        wordless = {number for number, part in parts if WORDLESS in self._doubts_of_part(part, hypotheses)}
         chunk = keeping(chunk, wordless)
         while lost := lost_parts(self.pipeline, chunk, hypotheses, self.options):
             chunk = divided(self.pipeline, chunk, lost)

@@ -45,10 +45,7 @@ class Rescorer(NamedTuple):
         elif self.kind == "right-to-left":
             pairs = [(source, " ".join(reversed(target.split()))) for source, target in pairs]
         towards = self.translator.towards(target, source)
-        return [
-            self.weight * one.log_probability / max(1, one.num_tokens)
-            for one in pair_likelihoods(towards, pairs)
-        ]
+        return [self.weight * one.log_probability / max(1, one.num_tokens) for one in pair_likelihoods(towards, pairs)]
 
 
 def loaded_rescorers(

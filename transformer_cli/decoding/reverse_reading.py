@@ -64,11 +64,7 @@ def read_in_reverse(translator: "Translator", translations: list[Translation]) -
         return translations
     from transformer_cli.decoding.given_pairs import pair_likelihoods
 
-    places = [
-        place
-        for place, one in enumerate(translations)
-        if one.details is not None and one.text.strip()
-    ]
+    places = [place for place, one in enumerate(translations) if one.details is not None and one.text.strip()]
     pairs = [(translations[place].text, translations[place].source) for place in places]
     for place, read in zip(places, pair_likelihoods(reader, pairs), strict=True):
         mean = read.log_probability / max(1, read.num_tokens)

@@ -103,9 +103,12 @@ def shortlist_content(
     content = io.BytesIO()
     vocabularies = np.frombuffer(_digest(tokenizers), np.uint8)
     np.savez_compressed(
-        content, starts=starts, translations=translations.astype(np.uint32),
-        by_frequency=by_frequency.astype(np.uint32), vocabularies=vocabularies,
-    )  # fmt: skip
+        content,
+        starts=starts,
+        translations=translations.astype(np.uint32),
+        by_frequency=by_frequency.astype(np.uint32),
+        vocabularies=vocabularies,
+    )
     return content.getvalue()
 
 
@@ -116,9 +119,7 @@ def shortlist_path(checkpoint: Path) -> Path:
     return folder.with_name(f"{folder.name}.{FILE_NAME}") if run is None else run.path / FILE_NAME
 
 
-def load_shortlist(
-    path: Path, settings: ShortlistConfig, tokenizers: tuple[Tokenizer, Tokenizer]
-) -> Shortlist:
+def load_shortlist(path: Path, settings: ShortlistConfig, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
     """The shortlist in a file, with the sizes of the settings.
 
     Raises:
@@ -136,9 +137,7 @@ def load_shortlist(
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             starts, translations, by_frequency, vocabularies = (stored[name] for name in _ARRAYS)
-        starts, translations, by_frequency = (
-            one.astype(np.int64) for one in (starts, translations, by_frequency)
-        )
+        starts, translations, by_frequency = (one.astype(np.int64) for one in (starts, translations, by_frequency))
     except Exception as error:  # of zipfile, zlib, and the parser of NumPy
         raise DataError(f"{path}: not a shortlist, or damaged", hint=again) from error
     if vocabularies.tobytes() != _digest(tokenizers):

@@ -29,13 +29,33 @@ SIGN = re.compile(
 _FORMS = {
     sign: forms[0]
     for forms in (
-        "(\uff08", ")\uff09", "[\uff3b\u3010", "]\uff3d\u3011", "|\u2502\uff5c", "/\uff0f\u2215", "\u2022\u00b7\u2219\u30fb",
-        ";\uff1b\u061b", ":\uff1a", "&\uff06", "%\uff05\u066a", "+\uff0b", "=\uff1d", "~\uff5e\u223c", "<\uff1c", ">\uff1e",
-        "\u00d7\u22c5", "*\uff0a", "#\uff03", "@\uff20", "-\u2010\u2011\u2212", "\u2026\u22ef",
-        "\u2013\u2014\u2015", '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f\uff02\u300a\u300b',
+        "(\uff08",
+        ")\uff09",
+        "[\uff3b\u3010",
+        "]\uff3d\u3011",
+        "|\u2502\uff5c",
+        "/\uff0f\u2215",
+        "\u2022\u00b7\u2219\u30fb",
+        ";\uff1b\u061b",
+        ":\uff1a",
+        "&\uff06",
+        "%\uff05\u066a",
+        "+\uff0b",
+        "=\uff1d",
+        "~\uff5e\u223c",
+        "<\uff1c",
+        ">\uff1e",
+        "\u00d7\u22c5",
+        "*\uff0a",
+        "#\uff03",
+        "@\uff20",
+        "-\u2010\u2011\u2212",
+        "\u2026\u22ef",
+        "\u2013\u2014\u2015",
+        '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f\uff02\u300a\u300b',
     )
     for sign in forms
-}  # fmt: skip
+}
 _DIGRAPHS = (
     ("\u2192", ("->", "=>", "-->", "\u21d2", "\u27a1")),
     ("\u2190", ("<-", "\u21d0")),
@@ -50,24 +70,28 @@ _DIGRAPHS = (
     ("\u2026", ("...",)),
     ("\u2013", ("--",)),
 )
-_DIGRAPH = re.compile("|".join(re.escape(form) for _, forms in _DIGRAPHS for form in sorted(forms, key=len, reverse=True)))  # fmt: skip
+_DIGRAPH = re.compile(
+    "|".join(re.escape(form) for _, forms in _DIGRAPHS for form in sorted(forms, key=len, reverse=True))
+)
 _OF_DIGRAPH = {form: sign for sign, forms in _DIGRAPHS for form in forms}
 _QUOTE, _DASH, _ELLIPSIS = '"', "\u2013", "\u2026"
 _PAUSES = (";", ":", _DASH)
 """A translation may have another of these, or a comma or the end of a sentence, in its place."""
-_ANY_PAUSE = re.compile(r"[,;:.!?\u2013\u2014\u2015\u2026\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f\u060c\u061b\u061f()]|\s-\s|--")  # fmt: skip
+_ANY_PAUSE = re.compile(
+    r"[,;:.!?\u2013\u2014\u2015\u2026\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f\u060c\u061b\u061f()]|\s-\s|--"
+)
 _FEW_PAUSES = 0.75  # of the source
 # A sign of a sentence, and no sign of its own behind a word: apostrophes, hyphens, commas, full stops. Some of them vanish with reason.
-_PLAIN = frozenset("-.,!?'\u2019\u2018`\u00b4\u00a8\u00bf\u00a1\u3001\u3002\uff0c\uff01\uff1f\u060c\u061f\u00ba\u00aa\u00b0\u2032\u2033")  # fmt: skip
+_PLAIN = frozenset(
+    "-.,!?'\u2019\u2018`\u00b4\u00a8\u00bf\u00a1\u3001\u3002\uff0c\uff01\uff1f\u060c\u061f\u00ba\u00aa\u00b0\u2032\u2033"
+)
 _SINGLE_QUOTES = re.compile(
     r"(?<![\w'\u2018\u2019])['\u2018](?=[^\s'\u2018\u2019])([^'\u2018\u2019]|(?<=\w)['\u2019](?=\w)){0,200}?(?<=[^\s])['\u2019](?![\w'\u2019])"
 )
 _SINGLE_AT_WORD = re.compile(r"(?<!\w)['\u2018]|['\u2019](?!\w)")
 _INCHES = re.compile(r"(?<=\d)[\"\u201d\u2033]")
 _LEADING = re.compile(r"\s*([^\w\s])(?:\s|(?<=[,;:!?)\]])\w)")
-_LABEL = re.compile(
-    r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)"
-)
+_LABEL = re.compile(r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)")
 _LONG_UNDERLINE = re.compile("_{3,}")
 _SUPERSCRIPTS = re.compile(r"(?<![^\W\d_])[\u00b9\u00b2\u00b3\u2070-\u2079]")
 
@@ -87,7 +111,7 @@ def _counts(visible: str) -> Counter[str]:
     """How often a text has each sign, in one form of it."""
     found: Counter[str] = Counter()
     text = _INCHES.sub("x", visible)
-    singles = 2 * len(_SINGLE_QUOTES.findall(text)) if "'" in text or "\u2018" in text or "\u2019" in text else 0  # fmt: skip
+    singles = 2 * len(_SINGLE_QUOTES.findall(text)) if "'" in text or "\u2018" in text or "\u2019" in text else 0
     for match in _DIGRAPH.finditer(text):
         found[_OF_DIGRAPH[match[0]]] += 1
     text = _DIGRAPH.sub(" ", text)
@@ -137,14 +161,10 @@ def lost_signs(source: str, translation: str, target: str) -> tuple[str, ...]:
 def has_more_signs(source: str, translation: str) -> bool:
     """Whether a translation has quotation marks, brackets or other signs more often than its source."""
     read, written = _counts(_visible(source)), _counts(_visible(translation))
-    return any(
-        number > read[sign] for sign, number in written.items() if sign not in (*_PAUSES, _ELLIPSIS)
-    )
+    return any(number > read[sign] for sign, number in written.items() if sign not in (*_PAUSES, _ELLIPSIS))
 
 
-def _is_missed(
-    sign: str, here: str, there: str, read: Counter[str], written: Counter[str], target: str
-) -> bool:
+def _is_missed(sign: str, here: str, there: str, read: Counter[str], written: Counter[str], target: str) -> bool:
     """Whether a sign that a translation has less often is missing: nothing stands for it."""
     if sign in "()[]":
         return _num_brackets(here, sign) > written[sign]

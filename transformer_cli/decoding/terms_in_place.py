@@ -105,8 +105,7 @@ class TermPlacer:
         """The hypotheses with those that are better in the places of those with a term beside the model's own word."""
         better = iter(in_place)
         found = [
-            next(better, None) if is_beside else one
-            for one, is_beside in zip(constrained, are_beside, strict=True)
+            next(better, None) if is_beside else one for one, is_beside in zip(constrained, are_beside, strict=True)
         ]
         unique = {one.ids: one for one in (*found, *better) if one is not None}
         return list(unique.values())[: self._decoding.num_best]
@@ -162,7 +161,7 @@ class TermPlacer:
         explanation: Explanation,
     ) -> tuple[Span, ...] | None:
         """The model's own words for each term; None if they are not known, or the same for two terms."""
-        words = [word for word in _words(ids, self._target.word_edges) if self._has_letter(ids[slice(*word)])]  # fmt: skip
+        words = [word for word in _words(ids, self._target.word_edges) if self._has_letter(ids[slice(*word)])]
         rivals: list[Span] = []
         place = 0
         for each in terms:
@@ -225,9 +224,7 @@ class TermPlacer:
 def _words(ids: Sequence[int], edges: "WordEdges") -> list[Span]:
     """The words of some tokens, and their marks: a token that goes on with a word belongs to it."""
     starts = [
-        at
-        for at in range(len(ids))
-        if at == 0 or not (edges.ends_in_word[ids[at - 1]] and edges.goes_on[ids[at]])
+        at for at in range(len(ids)) if at == 0 or not (edges.ends_in_word[ids[at - 1]] and edges.goes_on[ids[at]])
     ]
     return list(zip(starts, [*starts[1:], len(ids)], strict=True))
 
@@ -240,8 +237,7 @@ def _place_of(part: Sequence[int], ids: Sequence[int], start: int) -> int | None
 def _rival(words: Sequence[Span], term: range, explanation: Explanation) -> Span | None:
     """The words that the model wrote when it read a term: the one with the largest weight, and its neighbours."""
     weights = [
-        float(explanation.attention[start:end, term.start : term.stop].sum()) / (end - start)
-        for start, end in words
+        float(explanation.attention[start:end, term.start : term.stop].sum()) / (end - start) for start, end in words
     ]
     linked = [
         number
@@ -251,8 +247,8 @@ def _rival(words: Sequence[Span], term: range, explanation: Explanation) -> Span
     if not linked:
         return None
     first = last = max(linked, key=weights.__getitem__)
-    while first - 1 in linked and weights[first - 1] > _LEAST_WEIGHT and words[first - 1][1] == words[first][0]:  # fmt: skip
+    while first - 1 in linked and weights[first - 1] > _LEAST_WEIGHT and words[first - 1][1] == words[first][0]:
         first -= 1
-    while last + 1 in linked and weights[last + 1] > _LEAST_WEIGHT and words[last][1] == words[last + 1][0]:  # fmt: skip
+    while last + 1 in linked and weights[last + 1] > _LEAST_WEIGHT and words[last][1] == words[last + 1][0]:
         last += 1
     return words[first][0], words[last][1]

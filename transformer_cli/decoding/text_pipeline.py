@@ -224,9 +224,7 @@ class TextPipeline:
         source, language = self.normalize_source(translation.source), self.languages.source
         unseen = unseen_words(source, translation.text, seen, language)
         if unseen and self.spellings is not None:
-            unseen = unseen_words(
-                self.spellings.respelled(source), translation.text, seen, language
-            )
+            unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
@@ -249,18 +247,12 @@ class TextPipeline:
             sentences = split_sentences(text, self.languages.source)
         as_written = [sentence.text for sentence in sentences]
         if self.spellings is not None:
-            sentences = [
-                Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences
-            ]
+            sentences = [Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences]
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
         parts: list[TextPart] = []
         for sentence, written in zip(sentences, as_written, strict=True):
             ids_of_all = self._ids_if_short(sentence.text)
-            of_sentence = (
-                self._short_parts(sentence.text)
-                if ids_of_all is None
-                else [(sentence.text, ids_of_all)]
-            )
+            of_sentence = self._short_parts(sentence.text) if ids_of_all is None else [(sentence.text, ids_of_all)]
             for number, (part, ids) in enumerate(of_sentence):
                 gap = self.gap(" " if number else sentence.gap) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
@@ -302,11 +294,7 @@ class TextPipeline:
             start = visible.find(each.source, position)
             if start < 0 or any(map(str.isalnum, visible[position:start])):
                 return None
-            starts = (
-                not any(map(str.isalpha, visible[:start]))
-                and each.source[:1].isupper()
-                and each.first_forms
-            )
+            starts = not any(map(str.isalpha, visible[:start])) and each.source[:1].isupper() and each.first_forms
             result += line[position:start] + (each.first_forms[0] if starts else each.forms[0])
             position = start + len(each.source)
         if not required or any(map(str.isalnum, visible[position:])):
@@ -315,11 +303,7 @@ class TextPipeline:
         terms = applied_terms(result, required)
         if not all(term.is_applied for term in terms):
             return None
-        if (
-            visible == line
-            and line.isupper()
-            and all(each.first_forms and len(each.source) > 1 for each in required)
-        ):
+        if visible == line and line.isupper() and all(each.first_forms and len(each.source) > 1 for each in required):
             result = result.upper()
         return replace(copied(line, without_line_breaks(result)), terms=terms)
 
@@ -465,9 +449,7 @@ class TextPipeline:
         of_terms = texts_of_slots(part.terms) if part.terms else []
         if of_terms or self.replacement is None:
             return of_terms
-        return self.replacement.words(
-            part.text, part.request.ids, hypothesis, self.source_tokenizer
-        )
+        return self.replacement.words(part.text, part.request.ids, hypothesis, self.source_tokenizer)
 
     def _texts(self, part: TextPart, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
@@ -489,10 +471,7 @@ def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[Trans
     """The parts of a text with their best translations; nothing for a text that stays as a whole."""
     if not all(texts) or all(part.is_kept for part in chunk.parts):
         return ()
-    return tuple(
-        TranslatedPiece(part.given, of_part[0].text)
-        for part, of_part in zip(chunk.parts, texts, strict=True)
-    )
+    return tuple(TranslatedPiece(part.given, of_part[0].text) for part, of_part in zip(chunk.parts, texts, strict=True))
 
 
 def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:

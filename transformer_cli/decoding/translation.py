@@ -112,9 +112,7 @@ class LineDetails:
         Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.1:
         its logarithm is called TP there.
         """
-        log_probs = [
-            float(each) for part in self.parts for each in part.explanation.token_log_probs
-        ]
+        log_probs = [float(each) for part in self.parts for each in part.explanation.token_log_probs]
         return math.exp(math.fsum(log_probs) / len(log_probs)) if log_probs else None
 
 
@@ -317,9 +315,7 @@ def request_seed(seed: int, line: int, part: int) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def joined(
-    source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]
-) -> Translation:
+def joined(source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]) -> Translation:
     """The translation of a text from those of its parts; the n-th best joins the n-th best of each part.
 
     Args:
@@ -489,7 +485,7 @@ def through_pivot(first: Translation, second: Translation, languages: Direction)
     else:
         doubts = doubts_about(first.source, second.text, languages)
     pieces = _pieces_through(first, second)
-    of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"  # fmt: skip
+    of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"
     return replace(
         second,
         source=first.source,

@@ -171,9 +171,7 @@ class Translator:
         if self.estimates:
             reverse_reader(towards)  # refuses a run that is not there
         windows = towards._windows(iter(lines), of_lines, num_before)
-        return chain.from_iterable(
-            towards.translate_window(window, with_details=with_details) for window in windows
-        )
+        return chain.from_iterable(towards.translate_window(window, with_details=with_details) for window in windows)
 
     @property
     def repairs(self) -> bool:
@@ -272,9 +270,7 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _windows(
-        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
-    ) -> Iterator[list[Line]]:
+    def _windows(self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int) -> Iterator[list[Line]]:
         """Windows of lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
@@ -289,9 +285,7 @@ class Translator:
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def translate_window(
-        self, lines: Sequence[Line], *, with_details: bool = False
-    ) -> list[Translation]:
+    def translate_window(self, lines: Sequence[Line], *, with_details: bool = False) -> list[Translation]:
         """One translation per line, in order; see `translate`, which makes windows of lines.
 
         Args:
@@ -319,9 +313,7 @@ class Translator:
             translations = [left_out(each) if each.is_not_green else each for each in translations]
         return translations
 
-    def _known_without_model(
-        self, lines: Sequence[Line], *, with_terms: bool
-    ) -> list[Translation | None]:
+    def _known_without_model(self, lines: Sequence[Line], *, with_terms: bool) -> list[Translation | None]:
         """The translations of those lines that the memory has, or that have nothing but terms of the glossary; None for the others.
 
         Args:
@@ -365,9 +357,7 @@ class Translator:
         if self.estimates:
             translations = read_in_reverse(self, translations)
             if (quality := self.pipeline.quality) is not None:
-                translations = [
-                    replace(each, estimate=quality.estimate(each)) for each in translations
-                ]
+                translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         return translations
 
     def _by_two_models(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
@@ -384,10 +374,7 @@ class Translator:
         of_second = second.translate_window(
             [replace(line, given=each.text) for line, each in zip(lines, of_first, strict=True)]
         )
-        return [
-            through_pivot(one, other, self.languages)
-            for one, other in zip(of_first, of_second, strict=True)
-        ]
+        return [through_pivot(one, other, self.languages) for one, other in zip(of_first, of_second, strict=True)]
 
     def _in_form_of_lines(self, lines: Sequence[Line], form: LineForm) -> list[Translation]:
         """The translations of the texts of lines, joined as the lines are."""
@@ -404,9 +391,7 @@ class Translator:
             translations = self._with_lost_brackets(texts, translations, form)
         of_texts = iter(translations)
         return [
-            next(of_texts)
-            if line is None
-            else form.join(line, [*islice(of_texts, len(line.texts))])
+            next(of_texts) if line is None else form.join(line, [*islice(of_texts, len(line.texts))])
             for line in split_lines
         ]
 
@@ -439,8 +424,11 @@ class Translator:
         """
         quality = self.pipeline.quality
         if quality is not None and quality.threshold is None:
-            logger.warning("%s: no threshold keeps the promise of the calibration, so translations are not marked", self.pipeline.languages)  # fmt: skip
-        if quality is None or quality.threshold is None or not isinstance(self.engine, ExplainingEngine):  # fmt: skip
+            logger.warning(
+                "%s: no threshold keeps the promise of the calibration, so translations are not marked",
+                self.pipeline.languages,
+            )
+        if quality is None or quality.threshold is None or not isinstance(self.engine, ExplainingEngine):
             return self
         estimating = replace(self, estimates=True)
         try:
@@ -481,9 +469,7 @@ class Translator:
         mended = list(translations)
         for index, pieces in pieces_of_texts.items():
             parts = [
-                form.in_sentence(piece, next(answers))
-                if piece.is_translated
-                else copied(piece.text)
+                form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text)
                 for piece in pieces
             ]
             whole = form.finished(texts[index], joined(texts[index].text, parts, "".join))
@@ -504,8 +490,7 @@ class Translator:
         results = [None if sentence is None else sentence.result for sentence in sentences]
         while waiting := [index for index, result in enumerate(results) if result is None]:
             asked = [
-                [texts[index]] if (sentence := sentences[index]) is None else sentence.asked()
-                for index in waiting
+                [texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting
             ]
             answers = iter(self.translate_texts(list(chain(*asked))))
             for index, of_sentence in zip(waiting, asked, strict=True):
@@ -567,9 +552,7 @@ class Translator:
             return with_details(self, chunks, hypotheses, translations, explainer)
         return translations
 
-    def _search_new_parts(
-        self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
+    def _search_new_parts(self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
         requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
         new = [request for request in requests if request not in hypotheses]
@@ -578,9 +561,7 @@ class Translator:
             of_new = {request: hypotheses[request] for request in new}
             hypotheses |= self._with_terms_in_place(chunks, of_new)
 
-    def _regain_ellipses(
-        self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
+    def _regain_ellipses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
         changed = {
             index: read
@@ -638,16 +619,13 @@ class Translator:
             if reads_well(self.pipeline, whole[n], hypotheses, self.decoding):
                 chunks[n] = replace(whole[n], is_repaired=True)
 
-    def _regain_clauses(
-        self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
+    def _regain_clauses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Divide sentences whose translations lack a clause, though none is far too short."""
         pipeline = self.pipeline
         in_halves = {
             index: halves
             for index, chunk in enumerate(chunks)
-            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses, self.decoding))
-            is not chunk
+            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses, self.decoding)) is not chunk
         }
         if not in_halves:
             return
@@ -665,15 +643,8 @@ class Translator:
         engine = self.engine
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
-        required = {
-            part.request: part.terms
-            for chunk in chunks
-            for part in chunk.parts
-            if part.request in hypotheses
-        }
-        placer = TermPlacer(
-            engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
-        )
+        required = {part.request: part.terms for chunk in chunks for part in chunk.parts if part.request in hypotheses}
+        placer = TermPlacer(engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options)
         return placer.placed(required, hypotheses)
 
     def _best_hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
@@ -699,9 +670,7 @@ class Translator:
             ]
         return [of_part[: options.num_best] for of_part in best]
 
-    def search_with(
-        self, parts: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def search_with(self, parts: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses of a search with other options than those of `decoding`."""
         engine = self.engine
         if isinstance(engine, LimitedEngine):
@@ -795,6 +764,4 @@ def _lines(numbers: Sequence[int]) -> str:
     """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
     shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
     more = len(numbers) - MAX_SHOWN_LINES
-    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (
-        f" and {more} more" if more > 0 else ""
-    )
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")

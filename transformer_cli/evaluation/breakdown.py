@@ -56,16 +56,11 @@ class Breakdown(NamedTuple):
         return [heading, *(self._row(group, width) for group in self.groups)]
 
     def _row(self, group: Group, width: int) -> str:
-        values = "".join(
-            f"  {value:>{max(8, len(name))}.{num_digits(name)}f}"
-            for name, value in group.values.items()
-        )
+        values = "".join(f"  {value:>{max(8, len(name))}.{num_digits(name)}f}" for name, value in group.values.items())
         return f"{group.label:<{width}}{group.num_sentences:>11,}{values}"
 
 
-def by_number(
-    measured: Sequence[Measurement], by: str, numbers: Sequence[int], lowest: Sequence[int]
-) -> Breakdown:
+def by_number(measured: Sequence[Measurement], by: str, numbers: Sequence[int], lowest: Sequence[int]) -> Breakdown:
     """The groups of a number of each sentence; groups without sentences are left out.
 
     Args:
@@ -76,9 +71,7 @@ def by_number(
     """
     bounds = (0, *lowest)
     groups = [max(bound for bound in bounds if bound <= number) for number in numbers]
-    labels = {
-        bound: _label(bound, after) for bound, after in zip(bounds, [*lowest, None], strict=True)
-    }
+    labels = {bound: _label(bound, after) for bound, after in zip(bounds, [*lowest, None], strict=True)}
     return _broken_down(measured, by, groups, [(bound, labels[bound]) for bound in bounds])
 
 
@@ -133,9 +126,7 @@ def training_sources(config: Config, checkpoint: Path) -> EncodedCorpus | None:
     return EncodedCorpus.open(run.data_folder / TRAIN, num_corpora=num_corpora(config))
 
 
-def rarest_word_frequencies(
-    pipeline: TextPipeline, texts: Sequence[str], training: EncodedCorpus
-) -> list[int]:
+def rarest_word_frequencies(pipeline: TextPipeline, texts: Sequence[str], training: EncodedCorpus) -> list[int]:
     """For each source text, how often its rarest word or mark occurs in the training sources; 0 for a blank text.
 
     A word that is not in the vocabulary of a tokenizer of whole words has the frequency 0.

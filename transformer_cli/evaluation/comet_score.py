@@ -30,9 +30,7 @@ def measure_comet(
     return Measurement(COMET, metric, statistics)
 
 
-def with_comet(
-    report: ValidationReport, model: CometModel, *, with_intervals: bool = False
-) -> ValidationReport:
+def with_comet(report: ValidationReport, model: CometModel, *, with_intervals: bool = False) -> ValidationReport:
     """The report with COMET as its last score, in each direction.
 
     Args:
@@ -43,9 +41,7 @@ def with_comet(
     return replace(report, parts=parts, scores=mean_scores(parts))
 
 
-def _part_with_comet(
-    part: DirectionReport, model: CometModel, with_intervals: bool
-) -> DirectionReport:
+def _part_with_comet(part: DirectionReport, model: CometModel, with_intervals: bool) -> DirectionReport:
     measured = measure_comet(
         model,
         [pair.source for pair in part.pairs],

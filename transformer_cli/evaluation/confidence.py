@@ -84,11 +84,7 @@ def calibration(confidences: NDArray[np.floating[Any]], is_right: NDArray[np.boo
     bins = []
     for number in range(NUM_BINS):
         chosen = numbers == number
-        means = (
-            (float(confidences[chosen].mean()), float(is_right[chosen].mean()))
-            if chosen.any()
-            else (0.0, 0.0)
-        )
+        means = (float(confidences[chosen].mean()), float(is_right[chosen].mean())) if chosen.any() else (0.0, 0.0)
         bins.append(Bin(number / NUM_BINS, int(chosen.sum()), *means))
     distances = [one.num_tokens * abs(one.accuracy - one.confidence) for one in bins]
     return Calibration(
@@ -173,9 +169,7 @@ class ConfidenceReport(NamedTuple):
         return [heading, f"{'lines':>7}{'confidence':>16}{'mean chrF':>12}", *rows]
 
 
-def confidence_report(
-    translations: Sequence[Translation], references: Sequence[str]
-) -> ConfidenceReport | None:
+def confidence_report(translations: Sequence[Translation], references: Sequence[str]) -> ConfidenceReport | None:
     """Compare the confidence of each line with the quality of its translation; None without details.
 
     Args:
@@ -191,10 +185,7 @@ def confidence_report(
     quality = np.array([chrf.value([place]) for place in range(len(rows))])
     certain = np.array([value for value in confidences if value is not None])
     groups = np.array_split(np.argsort(certain, kind="stable"), min(NUM_GROUPS, len(rows)))
-    quarters = [
-        Quarter(len(group), float(certain[group].mean()), float(quality[group].mean()))
-        for group in groups
-    ]
+    quarters = [Quarter(len(group), float(certain[group].mean()), float(quality[group].mean())) for group in groups]
     return ConfidenceReport(rank_correlation(certain, quality), quarters)
 
 

@@ -22,10 +22,22 @@ LINES = ("#0072b2", "#d55e00", "#009e73", "#a3497f", "#b07d00", "#3a8fc4", "#7a5
 LINE_STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (7, 2, 1, 2, 1, 2)))
 _MAX_MARKERS = 40
 _STYLE: Any = {
-    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": FAINT, "axes.grid": True, "axes.axisbelow": True,
-    "grid.color": FAINT, "xtick.color": FAINT, "ytick.color": FAINT, "xtick.labelcolor": MUTED, "ytick.labelcolor": MUTED,
-    "axes.labelcolor": MUTED, "axes.titlelocation": "left", "axes.titleweight": "bold", "text.color": INK, "font.size": 11,
-}  # fmt: skip
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "text.color": INK,
+    "font.size": 11,
+}
 
 
 class ChartLine(NamedTuple):

@@ -130,12 +130,9 @@ def calibrated(
     seen, unseen = ([row for row in able if row[2] == is_unseen] for is_unseen in (False, True))
     # Words that training has not seen have a test of their own, with an equal part of the allowed error.
     num_tests = NUM_STARTS + (len(unseen) >= fewest_sentences(promise, NUM_STARTS + 1))
-    threshold = chosen_threshold(
-        [row[0] for row in seen], [row[1] for row in seen], promise, num_tests=num_tests
-    )
+    threshold = chosen_threshold([row[0] for row in seen], [row[1] for row in seen], promise, num_tests=num_tests)
     green, green_of_unseen = (
-        [row[1] for row in rows if threshold is not None and row[0] >= threshold]
-        for rows in (seen, unseen)
+        [row[1] for row in rows if threshold is not None and row[0] >= threshold] for rows in (seen, unseen)
     )
     are_green = num_tests > NUM_STARTS and keeps_promise(green_of_unseen, promise, num_tests)
     green += green_of_unseen if are_green else []

@@ -235,9 +235,7 @@ def _breakdowns(part: DirectionReport, loaded: LoadedRun) -> list[Breakdown]:
         )
     else:
         frequencies = rarest_word_frequencies(loaded.translator.pipeline, sources, training)
-        found.append(
-            by_number(measured, "rarest word of source, in training", frequencies, FREQUENCIES)
-        )
+        found.append(by_number(measured, "rarest word of source, in training", frequencies, FREQUENCIES))
     if len({pair.corpus for pair in pairs}) > 1:
         names = [corpus_name(loaded.config.data, pair.corpus) for pair in pairs]
         found.append(by_name(measured, "corpus", names))

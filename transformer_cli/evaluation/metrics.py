@@ -56,9 +56,7 @@ class SummedMetric(Metric):
         self.signature = signature
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[float]]) -> SacrebleuScore:
-        return self._compute_score_from_stats(
-            [sum(numbers) for numbers in zip(*stats, strict=True)]
-        )
+        return self._compute_score_from_stats([sum(numbers) for numbers in zip(*stats, strict=True)])
 
     def _preprocess_segment(self, sent: str) -> str:
         return sent
@@ -73,9 +71,7 @@ class CorpusShare(SummedMetric):
     If there is no unit, the share is 0 if nothing was counted, else 100.
     """
 
-    def __init__(
-        self, name: str, counts: Callable[[str, list[str]], Count], **signature: str
-    ) -> None:
+    def __init__(self, name: str, counts: Callable[[str, list[str]], Count], **signature: str) -> None:
         """A metric.
 
         Args:
@@ -88,9 +84,7 @@ class CorpusShare(SummedMetric):
 
     def _compute_score_from_stats(self, stats: Sequence[float]) -> SacrebleuScore:
         count, num_units = stats
-        return SacrebleuScore(
-            self.name, 100.0 * (count / num_units if num_units else float(count > 0))
-        )
+        return SacrebleuScore(self.name, 100.0 * (count / num_units if num_units else float(count > 0)))
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[int]:
         return list(self.counts(hypothesis, ref_kwargs["references"]))
@@ -165,9 +159,7 @@ class MeanOfSegments(SummedMetric):
         total, num_sentences = stats
         return SacrebleuScore(self.name, total / num_sentences)
 
-    def _compute_segment_statistics(
-        self, hypothesis: str, ref_kwargs: dict[str, Any]
-    ) -> list[float]:
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         raise NotImplementedError("the numbers of the sentences are given")
 
 
@@ -277,9 +269,7 @@ def confidence_interval(scores: NDArray[np.float64]) -> Interval:
     return Interval(float(scores.mean()), float(half_width))
 
 
-def paired_p_value(
-    scores: NDArray[np.float64], others: NDArray[np.float64], difference: float
-) -> float:
+def paired_p_value(scores: NDArray[np.float64], others: NDArray[np.float64], difference: float) -> float:
     """How often chance alone makes a difference as large as this one; below 0.05 is usually called significant.
 
     If the systems do not differ on any sample, it is 1; sacrebleu says 0.001.
@@ -304,9 +294,7 @@ _BLEU_TOKENIZERS = {
     "ja": "char",
     "th": "char",
     **dict.fromkeys(("lo", "lao", "km", "khm", "my", "mya", "bur"), "char"),
-    **dict.fromkeys(
-        ("bo", "bod", "tib", "dz", "dzo"), "char"
-    ),  # Tibetan and Dzongkha have spaces behind marks only
+    **dict.fromkeys(("bo", "bod", "tib", "dz", "dzo"), "char"),  # Tibetan and Dzongkha have spaces behind marks only
 }
 UNSPACED_LANGUAGES = frozenset(_BLEU_TOKENIZERS)
 _NUM_READ = 1000
@@ -427,9 +415,7 @@ def measure_corpus(
         target_language = splitting_language(several[0], target_language)
     metrics = [(name, metric_of(name, target_language)) for name in names]
     return [
-        Measurement(
-            _SHOWN[name.lower()], metric, metric._extract_corpus_statistics(hypotheses, several)
-        )
+        Measurement(_SHOWN[name.lower()], metric, metric._extract_corpus_statistics(hypotheses, several))
         for name, metric in metrics
     ]
 
@@ -441,7 +427,7 @@ def splitting_language(references: Lines, named: str | None) -> str | None:
     are compared, and BLEU is 0.00: a warning says so once. So does one where text with spaces is split into characters,
     whose BLEU is far too high.
     """
-    found, is_unspaced = guess_language(references[:_NUM_READ]), plain_code(named) in UNSPACED_LANGUAGES  # fmt: skip
+    found, is_unspaced = guess_language(references[:_NUM_READ]), plain_code(named) in UNSPACED_LANGUAGES
     if named is not None and is_unspaced and found not in {UNKNOWN_LANGUAGE, *UNSPACED_LANGUAGES}:
         warn_of_characters(found, named)
     if found not in UNSPACED_LANGUAGES or is_unspaced:
@@ -464,15 +450,11 @@ def warn_of_characters(found: str, named: str) -> None:
 def warn_of_script(found: str, named: str | None) -> None:
     if named is None:
         which = "BLEU and TER split" if _ter_splits(found) else "BLEU splits"
-        outcome = (
-            f"as no language is named, {which} them as text in {name_of_language(found)} ({found})"
-        )
+        outcome = f"as no language is named, {which} them as text in {name_of_language(found)} ({found})"
         if not _ter_splits(found):
             outcome += "; for TER, all that stands between two spaces is one word"
     else:
-        outcome = (
-            f"for {named}, BLEU and TER still split them at spaces, so hardly anything can match"
-        )
+        outcome = f"for {named}, BLEU and TER still split them at spaces, so hardly anything can match"
     logger.warning("the references are in a script without spaces between words; %s", outcome)
 
 

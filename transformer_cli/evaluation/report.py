@@ -34,9 +34,7 @@ class MarkedWords(NamedTuple):
     is_common: bool
 
 
-def word_differences(
-    reference: str, hypothesis: str
-) -> tuple[list[MarkedWords], list[MarkedWords]]:
+def word_differences(reference: str, hypothesis: str) -> tuple[list[MarkedWords], list[MarkedWords]]:
     """Both texts, reference first, cut into runs of common words and of other words.
 
     Joined with one space, the runs of a text are its words. Equal words that stand in another order are common only
@@ -147,9 +145,7 @@ def _reliability(calibration: Calibration | None) -> Chart | None:
     """Accuracy over probability: a calibrated model lies on the diagonal."""
     if calibration is None:
         return None
-    points = [
-        (100 * one.confidence, 100 * one.accuracy) for one in calibration.bins if one.num_tokens
-    ]
+    points = [(100 * one.confidence, 100 * one.accuracy) for one in calibration.bins if one.num_tokens]
     lines = [
         ChartLine("this model", points),
         ChartLine("perfectly calibrated", [(0.0, 0.0), (100.0, 100.0)]),

@@ -189,17 +189,13 @@ def validate(
     )
 
 
-def _detailed(
-    translator: Translator, sources: Sequence[str], translations: Sequence[Translation]
-) -> list[Translation]:
+def _detailed(translator: Translator, sources: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:
     """The translations, with the details of the lines as whole texts.
 
     They are translated again: details know no layout, and the scores must not depend on whether details are wanted.
     """
     again = translator.translate(sources, with_details=True)
-    return [
-        replace(one, details=other.details) for one, other in zip(translations, again, strict=True)
-    ]
+    return [replace(one, details=other.details) for one, other in zip(translations, again, strict=True)]
 
 
 def _by_direction(
@@ -227,9 +223,7 @@ def _report(
         references = [pair.target for pair in pairs]
         measured = [
             replace(measurement, conditions=conditions_of(translator))
-            for measurement in measure_corpus(
-                texts, references, scores, target_language=languages.target
-            )
+            for measurement in measure_corpus(texts, references, scores, target_language=languages.target)
         ]
     return DirectionReport(
         languages,
@@ -291,9 +285,7 @@ def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float,
     targets = (pipeline.target_ids(pipeline.normalize_target(pair.target)) for pair in pairs)
     encoded = list(zip(sources, targets, strict=True))
     if num_cut := sum(max(map(len, sides)) > limit for sides in encoded):
-        logger.warning(
-            "pairs of more than %d tokens, shortened to measure the loss: %d", limit, num_cut
-        )
+        logger.warning("pairs of more than %d tokens, shortened to measure the loss: %d", limit, num_cut)
     cut = [(source_ids[:limit], target_ids[:limit]) for source_ids, target_ids in encoded]
     kept = [sides for sides in cut if all(sides)]
     total = translator.engine.negative_log_likelihood(
@@ -325,9 +317,7 @@ class ExactMatch(NamedTuple):
     """Percentage of the target's symbols that stand in their place."""
 
 
-def summary_lines(
-    config: Config, metrics_file: Path, translator: Translator | None
-) -> Iterator[str]:
+def summary_lines(config: Config, metrics_file: Path, translator: Translator | None) -> Iterator[str]:
     """The last log lines of a finished run of a synthetic task; none for other runs.
 
     Args:
@@ -432,17 +422,13 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
     source_tokens = pipeline.source_tokenizer.tokens(source_ids[:MAX_TOKENS])
     figure = draw_attention(weights, source_tokens, pipeline.target_tokenizer.tokens(first_ids))
     sides = {"source": len(source_ids), "target": len(target_ids)}
-    cut = [
-        f"{MAX_TOKENS} of {num} {side} tokens" for side, num in sides.items() if num > MAX_TOKENS
-    ]
+    cut = [f"{MAX_TOKENS} of {num} {side} tokens" for side, num in sides.items() if num > MAX_TOKENS]
     if cut:
         figure.suptitle(f"the first {' and '.join(cut)}")
     return figure
 
 
-def draw_attention(
-    weights: "Tensor", source_tokens: Sequence[str], target_tokens: Sequence[str]
-) -> "Figure":
+def draw_attention(weights: "Tensor", source_tokens: Sequence[str], target_tokens: Sequence[str]) -> "Figure":
     """Draw attention weights: the source from left to right, the target from top to bottom.
 
     Args:

@@ -195,9 +195,7 @@ class Rotation(NamedTuple):
     cosines: Tensor  # of the same shape
 
 
-def rotation_at(
-    start: int, num_positions: int, width: int, like: Tensor, *, divisor: int | None = None
-) -> Rotation:
+def rotation_at(start: int, num_positions: int, width: int, like: Tensor, *, divisor: int | None = None) -> Rotation:
     """The angles of `num_positions` positions from `start` on, with device and dtype of `like`; `divisor` as of `sines_and_cosines`."""
     end = start + num_positions
     # Rounded up to a power of two, so that the cache holds few different lengths.
@@ -414,9 +412,7 @@ class MultiHeadAttention(nn.Module):
         """(B, Q, H K) to (B, H, Q, K), normalised and rotated if the config says so."""
         return rotate(self.query_norm(_split_heads(queries, self.num_heads)), rotation)
 
-    def _keys_and_values(
-        self, keys: Tensor, values: Tensor, rotation: Rotation | None
-    ) -> KeysValues:
+    def _keys_and_values(self, keys: Tensor, values: Tensor, rotation: Rotation | None) -> KeysValues:
         """(B, C, G K) both to (B, G, C, K); the keys are normalised and rotated as the queries are."""
         keys = rotate(self.key_norm(_split_heads(keys, self.num_kv_heads)), rotation)
         return keys, _split_heads(values, self.num_kv_heads)
@@ -518,9 +514,7 @@ class WordDropout(nn.Module):
         Machine Translation", with 0.1 to 0.3: their toolkit, Nematus, drops positions, as here.
     """
 
-    def __init__(
-        self, probability: float, num_special_tokens: int, tag_ids: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, probability: float, num_special_tokens: int, tag_ids: Sequence[int] = ()) -> None:
         super().__init__()
         self.probability = probability
         self.num_special_tokens = num_special_tokens

@@ -29,9 +29,7 @@ class SmoothedLabels(NamedTuple):
     """Probability of [PAD], in addition to `of_each`; negative, so that their sum is 0, or 0."""
 
     @classmethod
-    def of(
-        cls, num_symbols: int, pad_id: int, epsilon: float, smoothed_over: SmoothedOver
-    ) -> "SmoothedLabels":
+    def of(cls, num_symbols: int, pad_id: int, epsilon: float, smoothed_over: SmoothedOver) -> "SmoothedLabels":
         """Labels that spread a share of the probability evenly over several symbols.
 
         Args:

@@ -108,9 +108,7 @@ class Transformer(nn.Module):
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
-    def forward(
-        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
-    ) -> Tensor:
+    def forward(self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor) -> Tensor:
         """The logits of the next token at each target position, (B, T, V), in the precision of matrix products.
 
         Args:
@@ -151,9 +149,7 @@ class Transformer(nn.Module):
         )
         ordered: dict[nn.Parameter, None] = {}
         for parameter in (one for part in parts for one in reversed(list(part.parameters()))):
-            ordered.pop(
-                parameter, None
-            )  # it counts where it is used first, that is, completed last
+            ordered.pop(parameter, None)  # it counts where it is used first, that is, completed last
             ordered[parameter] = None
         return list(ordered)
 
@@ -226,9 +222,7 @@ class Transformer(nn.Module):
         masks = self.mask_of_targets(x), self.mask_of_sources(source_mask, x)
         return self.decoder(x, memory, *masks, self.rotation(x), observers)
 
-    def _looked_up(
-        self, ids: Tensor, embedding: nn.Embedding | None, word_dropout: WordDropout | None
-    ) -> Tensor:
+    def _looked_up(self, ids: Tensor, embedding: nn.Embedding | None, word_dropout: WordDropout | None) -> Tensor:
         x = F.embedding(ids, (self.output if embedding is None else embedding).weight)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
@@ -291,9 +285,7 @@ class DecoderState:
 
         They are those of the last call of `advance`, in the order of its rows.
         """
-        assert self._attention is not None, (
-            "start_decoding was not told a layer, or nothing was decoded"
-        )
+        assert self._attention is not None, "start_decoding was not told a layer, or nothing was decoded"
         return self._attention
 
     def _note_attention(self, weights: Tensor) -> None:
@@ -313,9 +305,7 @@ class DecoderState:
             self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
 
 
-def _drop_copies_of_tied_tables(
-    model: nn.Module, state: dict[str, Any], prefix: str, *_others: Any
-) -> None:
+def _drop_copies_of_tied_tables(model: nn.Module, state: dict[str, Any], prefix: str, *_others: Any) -> None:
     """Accept weights that store a tied table as an embedding: rename it to `output`, or drop the copy."""
     owner = f"{prefix}output.weight"
     for name in ("source_embedding", "target_embedding"):

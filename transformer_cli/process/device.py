@@ -159,9 +159,7 @@ def unused_gpu() -> str | None:
 def _nvidia_driver() -> str | None:
     """The version of the driver that the kernel has loaded; on Linux only."""
     try:
-        found = re.search(
-            r"Module.*?\s(\d+(?:\.\d+)+)\s", _NVIDIA_DRIVER.read_text(errors="replace")
-        )
+        found = re.search(r"Module.*?\s(\d+(?:\.\d+)+)\s", _NVIDIA_DRIVER.read_text(errors="replace"))
     except OSError:
         return None
     return found.group(1) if found else "of an unknown version"
@@ -375,9 +373,7 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """The tensor on a device. To a GPU it goes from pinned memory, and the CPU does not wait for the copy."""
     if device.type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(device)
-    return tensor.pin_memory().to(
-        device, non_blocking=True
-    )  # does not copy a tensor that is already pinned
+    return tensor.pin_memory().to(device, non_blocking=True)  # does not copy a tensor that is already pinned
 
 
 _HAS_GLIBC = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"

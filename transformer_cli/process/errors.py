@@ -81,7 +81,16 @@ class InterruptedBySignal(TfmError):
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory (of Python, the CPU or a GPU) was not enough."""
-    marks = ("MemoryError", "OutOfMemory", "out of memory", "ALLOC_FAILED", "allocate memory", "bad_alloc", "new thread", "ThreadPool")  # fmt: skip
+    marks = (
+        "MemoryError",
+        "OutOfMemory",
+        "out of memory",
+        "ALLOC_FAILED",
+        "allocate memory",
+        "bad_alloc",
+        "new thread",
+        "ThreadPool",
+    )
     text = f"{type(error).__name__}: {error}"
     if "due to a previous error" in text and error.__context__ is not None:
         # The recording of a CUDA graph ends with this error after another one.

@@ -77,9 +77,7 @@ class _LogFile(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         logger.removeHandler(self)
-        logger.warning(
-            "%s cannot be written any more; the run goes on without it", self.baseFilename
-        )
+        logger.warning("%s cannot be written any more; the run goes on without it", self.baseFilename)
 
 
 def _open_own_file(path: str, flags: int) -> int:
@@ -158,9 +156,7 @@ def log_to_file(path: Path) -> Iterator[None]:
         yield
     except Exception as error:
         traceback = None if isinstance(error, TfmError) else sys.exc_info()
-        handler.handle(
-            logging.LogRecord(logger.name, logging.ERROR, __file__, 0, "%s", (error,), traceback)
-        )
+        handler.handle(logging.LogRecord(logger.name, logging.ERROR, __file__, 0, "%s", (error,), traceback))
         raise
     finally:
         logger.setLevel(level)

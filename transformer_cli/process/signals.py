@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the module `typing` itself is not needed here
     Handler = Callable[[int, FrameType | None], None]
 
 # SIGTERM is last: once it has its handler, the other signals have theirs too.
-ENDING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))  # fmt: skip
+ENDING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))
 SIGHUP = getattr(signal, "SIGHUP", None)
 SIGUSR1 = getattr(signal, "SIGUSR1", None)
 
@@ -163,12 +163,8 @@ class SignalRequests:
         if self.signal_number is None:
             self.signal_number = signal_number
             name = signal.Signals(signal_number).name
-            later = (
-                f", {self._passed_on_seconds:.0f} seconds later or more,"
-                if self._passed_on_seconds
-                else ""
-            )
-            _tell(f"\ntfm: {name}: finishing the step and saving; a second signal{later} ends the run at once\n")  # fmt: skip
+            later = f", {self._passed_on_seconds:.0f} seconds later or more," if self._passed_on_seconds else ""
+            _tell(f"\ntfm: {name}: finishing the step and saving; a second signal{later} ends the run at once\n")
 
     def _note_save(self, signal_number: int, frame: FrameType | None) -> None:
         self.wants_save = True

@@ -66,9 +66,7 @@ def read_launch() -> Launch:
         local_rank=_number("LOCAL_RANK", rank),
         local_size=_number("LOCAL_WORLD_SIZE", 1),
         attempt=_number("TORCHELASTIC_RESTART_COUNT", 0),
-        store_holder="torchrun"
-        if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        else "rank 0",
+        store_holder="torchrun" if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else "rank 0",
     )
 
 

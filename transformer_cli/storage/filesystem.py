@@ -42,10 +42,19 @@ except ImportError:  # Windows
     fcntl = None
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-NOT_CREATABLE = frozenset({
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT,
-    errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
-})  # fmt: skip
+NOT_CREATABLE = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOTDIR,
+        errno.ENOENT,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+    }
+)
 
 
 # Calls of the operating system that Windows or macOS lacks, or does differently.
@@ -472,9 +481,7 @@ class SealedFolder:
         """All bytes of a file of at most `max_bytes`."""
         for listed in self.manifest.files:
             if listed.name == name and listed.size > max_bytes:
-                raise DataError(
-                    f"{self.path / name}: {listed.size:,} bytes, more than the {max_bytes:,} allowed"
-                )
+                raise DataError(f"{self.path / name}: {listed.size:,} bytes, more than the {max_bytes:,} allowed")
         with self.open(name) as file:
             return file.read(max_bytes + 1)
 
@@ -529,9 +536,7 @@ def _opened(path: Path) -> Iterator[SealedFolder]:
             with _open_regular(folder, path, MANIFEST_NAME) as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
             if len(data) > MAX_MANIFEST_BYTES:
-                raise DamagedError(
-                    f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes"
-                )
+                raise DamagedError(f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes")
             yield SealedFolder(path, folder, parse_manifest(data, str(path / MANIFEST_NAME)))
         finally:
             if folder is not None:
@@ -556,9 +561,7 @@ def _wrong_names(sealed: SealedFolder) -> Iterator[str]:
 
 
 @contextmanager
-def _open_regular(
-    folder: int | None, path: Path, name: str, *, size: int | None = None
-) -> Iterator[FileIO]:
+def _open_regular(folder: int | None, path: Path, name: str, *, size: int | None = None) -> Iterator[FileIO]:
     """Open a file of a folder for reading, if it is a regular one, and of this size if it is listed with one."""
     try:
         place = path / name if folder is None else name
@@ -567,9 +570,7 @@ def _open_regular(
         raise DamagedError(f"{path / name}: missing") from error
     except OSError as error:
         if os.path.islink(path / name):
-            raise DamagedError(
-                f"{path / name}: a symbolic link; only regular files are read"
-            ) from error
+            raise DamagedError(f"{path / name}: a symbolic link; only regular files are read") from error
         raise
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -607,9 +608,7 @@ DTYPES = {  # names of dtypes of PyTorch
 }
 _DTYPE_NAMES = {name: short for short, name in DTYPES.items()}
 
-assert sys.byteorder == "little", (
-    "safetensors is little-endian, and the bytes of memory are written unchanged"
-)
+assert sys.byteorder == "little", "safetensors is little-endian, and the bytes of memory are written unchanged"
 
 
 def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
@@ -666,14 +665,10 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
         found = DTYPES.get(entry.dtype, entry.dtype), entry.shape
         needed = _name_of(wanted.dtype), list(wanted.shape)
         if found != needed:
-            raise DataError(
-                f"{origin}: {name} is {found[1]} {found[0]} instead of {needed[1]} {needed[0]}"
-            )
+            raise DataError(f"{origin}: {name} is {found[1]} {found[0]} instead of {needed[1]} {needed[0]}")
         place = [end, end + wanted.nbytes]
         if entry.data_offsets != place:
-            raise DataError(
-                f"{origin}: {name}: the header places it at {entry.data_offsets}, not at {place}"
-            )
+            raise DataError(f"{origin}: {name}: the header places it at {entry.data_offsets}, not at {place}")
         end += wanted.nbytes
     if end != num_bytes:
         raise DataError(f"{origin}: {num_bytes:,} bytes of data, but the header lists {end:,}")
@@ -707,9 +702,7 @@ def read_all_tensors(file: FileIO, origin: str) -> dict[str, Tensor]:
     expected = {}
     for name, entry in header.items():
         if entry.dtype not in DTYPES:
-            raise DataError(
-                f"{origin}: {name[:200]!r} is of the type {entry.dtype}, which is not supported"
-            )
+            raise DataError(f"{origin}: {name[:200]!r} is of the type {entry.dtype}, which is not supported")
         dtype = getattr(torch, DTYPES[entry.dtype])
         if math.prod(entry.shape) * dtype.itemsize > num_bytes:
             raise DataError(f"{origin}: {name[:200]!r} is larger than the file")
@@ -746,9 +739,7 @@ def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):
-        raise DataError(
-            f"{origin}: not a safetensors file: a header of {length:,} bytes in a file of {size:,}"
-        )
+        raise DataError(f"{origin}: not a safetensors file: a header of {length:,} bytes in a file of {size:,}")
     try:
         header = parse_json(file.read(length), origin)
         if isinstance(header, dict):
@@ -781,6 +772,4 @@ def _require_separate_memory(tensors: Mapping[str, Tensor]) -> None:
     )
     for first, second in itertools.pairwise(used):
         is_shared = first[0] == second[0] and first[1] + first[2] > second[1]
-        assert not is_shared, (
-            f"{first[3]} and {second[3]} share memory: save a tied tensor under one name"
-        )
+        assert not is_shared, f"{first[3]} and {second[3]} share memory: save a tied tensor under one name"

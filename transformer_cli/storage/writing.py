@@ -83,9 +83,7 @@ def require_name_in_utf8(path: Path | str) -> None:
     Raises:
         DataError: the path is not UTF-8.
     """
-    if any(
-        "\ud800" <= character <= "\udfff" for character in str(path)
-    ):  # Python shows such bytes so
+    if any("\ud800" <= character <= "\udfff" for character in str(path)):  # Python shows such bytes so
         raise DataError(
             f"{path}: the name of this file or folder, or of one above it, is not UTF-8",
             hint="give it another name, in plain letters",
@@ -217,9 +215,7 @@ def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
     if not folder.is_dir():
         return []
     with errors_explained(folder, fs=fs):
-        left = [
-            name for name in sorted(os.listdir(folder)) if name.startswith((TEMPORARY, TRASH, MARK))
-        ]
+        left = [name for name in sorted(os.listdir(folder)) if name.startswith((TEMPORARY, TRASH, MARK))]
         for name in left:
             _remove_tree(folder / name, fs)
     if left:
@@ -242,9 +238,7 @@ def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
 
 @functools.cache
 def _warn_of_links(folder: Path, reason: str) -> None:
-    logger.warning(
-        "%s: a symbolic link could not be made: %s; tfm works without it", folder, reason
-    )
+    logger.warning("%s: a symbolic link could not be made: %s; tfm works without it", folder, reason)
 
 
 def _hidden(prefix: str, path: Path) -> Path:
@@ -430,9 +424,7 @@ def require_place(path: Path) -> None:
     """
     require_folder_of(path)
     if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise CannotCreateError(
-            f"{path}: no permission to write into the folder {path.parent}", hint=WRITABLE
-        )
+        raise CannotCreateError(f"{path}: no permission to write into the folder {path.parent}", hint=WRITABLE)
 
 
 def require_replaceable_folder(
@@ -498,9 +490,7 @@ class RunLock:
     heartbeat, so only its `lock_descriptor` is used, on a file that this class opens.
     """
 
-    def __init__(
-        self, run_folder: Path, *, instead: str | None = None, heartbeat_seconds: float = 4.0
-    ) -> None:
+    def __init__(self, run_folder: Path, *, instead: str | None = None, heartbeat_seconds: float = 4.0) -> None:
         self.path = run_folder / ".lock"
         self._instead = instead  # what else a command can do if the folder is in use
         self._heartbeat_seconds = heartbeat_seconds
@@ -543,9 +533,7 @@ class RunLock:
     def _watch(self, holder: dict[str, Any]) -> None:
         """Raise TryAgainError if the holder changes the file's time: then its process is alive."""
         watch_seconds = 2.5 * self._heartbeat_seconds
-        logger.info(
-            "%s: watching for %.0f s whether %s is alive", self.path, watch_seconds, _name(holder)
-        )
+        logger.info("%s: watching for %.0f s whether %s is alive", self.path, watch_seconds, _name(holder))
         first, stop_at = self.path.stat().st_mtime_ns, time.monotonic() + watch_seconds
         while time.monotonic() < stop_at:
             time.sleep(self._heartbeat_seconds / 10)
@@ -555,8 +543,7 @@ class RunLock:
     def _refusal(self, holder: dict[str, Any]) -> TryAgainError:
         return TryAgainError(
             f"{self.path.parent}: in use by {_name(holder)}",
-            hint="wait until that process has ended, or stop it"
-            + (f"; or {self._instead}" if self._instead else ""),
+            hint="wait until that process has ended, or stop it" + (f"; or {self._instead}" if self._instead else ""),
         )
 
     def _beat(self) -> None:

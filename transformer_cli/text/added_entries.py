@@ -91,15 +91,9 @@ def _most_frequent_first(words: dict[str, int]) -> list[str]:
     return sorted(words, key=lambda word: (-words[word], word))
 
 
-def _with_words(
-    model: dict[str, Any], words: dict[str, int], num_added: int, min_frequency: int
-) -> dict[str, Any]:
+def _with_words(model: dict[str, Any], words: dict[str, int], num_added: int, min_frequency: int) -> dict[str, Any]:
     known = model["vocab"]
-    unknown = [
-        word
-        for word in _most_frequent_first(words)
-        if word not in known and words[word] >= min_frequency
-    ]
+    unknown = [word for word in _most_frequent_first(words) if word not in known and words[word] >= min_frequency]
     return model | {"vocab": _numbered(known, unknown[:num_added])}
 
 

@@ -25,10 +25,7 @@ class LanguageDetector:
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Code of a language -> its probability, for all languages that the model knows."""
-        return {
-            one["lang"]: one["score"]
-            for one in self.load().detect(text, model="lite", k=_MORE_THAN_ALL)
-        }
+        return {one["lang"]: one["score"] for one in self.load().detect(text, model="lite", k=_MORE_THAN_ALL)}
 
     def most_probable(self, text: str, *, at_least: float) -> str | None:
         """The code of the most probable language, if its probability is as large: six times as fast as all probabilities."""

@@ -64,20 +64,49 @@ _NAMES = {
     "vi": "vie vietnamese tiếng",
     "zh": "zho chi chinese chinesisch chinois cinese chino 中文 中国語 汉语 중국어",
 }
-LANGUAGE_OF_NAME = {
-    name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]
-}
+LANGUAGE_OF_NAME = {name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]}
 
 # Script -> its most likely language, as in the likely subtags of Unicode. A script is named by the first word in the Unicode names of its letters.
 LANGUAGE_OF_SCRIPT = {
-    "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "HANGUL": "ko", "THAI": "th", "GREEK": "el",
-    "HEBREW": "he", "DEVANAGARI": "hi", "ARABIC": "ar", "CYRILLIC": "ru", "GEORGIAN": "ka",
-    "ARMENIAN": "hy", "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "LAO": "lo", "KHMER": "km",
-    "MYANMAR": "my", "ETHIOPIC": "am", "GUJARATI": "gu", "GURMUKHI": "pa", "KANNADA": "kn", "MALAYALAM": "ml",
-    "ORIYA": "or", "SINHALA": "si", "TIBETAN": "bo", "MONGOLIAN": "mn", "THAANA": "dv", "SYRIAC": "syr",
-    "CHEROKEE": "chr", "CANADIAN": "iu", "TIFINAGH": "zgh", "NKO": "nqo", "OL": "sat", "YI": "ii", "JAVANESE": "jv",
-    "ADLAM": "ff", "MEETEI": "mni",
-}  # fmt: skip
+    "HIRAGANA": "ja",
+    "KATAKANA": "ja",
+    "CJK": "zh",
+    "HANGUL": "ko",
+    "THAI": "th",
+    "GREEK": "el",
+    "HEBREW": "he",
+    "DEVANAGARI": "hi",
+    "ARABIC": "ar",
+    "CYRILLIC": "ru",
+    "GEORGIAN": "ka",
+    "ARMENIAN": "hy",
+    "BENGALI": "bn",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "LAO": "lo",
+    "KHMER": "km",
+    "MYANMAR": "my",
+    "ETHIOPIC": "am",
+    "GUJARATI": "gu",
+    "GURMUKHI": "pa",
+    "KANNADA": "kn",
+    "MALAYALAM": "ml",
+    "ORIYA": "or",
+    "SINHALA": "si",
+    "TIBETAN": "bo",
+    "MONGOLIAN": "mn",
+    "THAANA": "dv",
+    "SYRIAC": "syr",
+    "CHEROKEE": "chr",
+    "CANADIAN": "iu",
+    "TIFINAGH": "zgh",
+    "NKO": "nqo",
+    "OL": "sat",
+    "YI": "ii",
+    "JAVANESE": "jv",
+    "ADLAM": "ff",
+    "MEETEI": "mni",
+}
 # Letters that only one language of a script has.
 _LETTERS = {"uk": "іїє", "sr": "ђћљњ", "fa": "پچژگ"}
 # Frequent words of each language; few of them are also words of another language.
@@ -180,8 +209,7 @@ def language_in(name: str) -> str | None:
     found = {
         LANGUAGE_OF_NAME[word]
         for match in re.finditer(r"[^\W\d_]+", name)
-        if (word := match[0].casefold()) in LANGUAGE_OF_NAME
-        and (len(word) > _LONGEST_CODE or _is_code(name, match))
+        if (word := match[0].casefold()) in LANGUAGE_OF_NAME and (len(word) > _LONGEST_CODE or _is_code(name, match))
     }
     return found.pop() if len(found) == 1 else None
 
@@ -214,9 +242,7 @@ def _is_code(name: str, word: re.Match[str]) -> bool:
     others = re.findall(r"[^\W\d_]+", f"{name[: word.start()]} {name[word.end() :]}")
     if word[0].isupper() and not name.isupper():
         return True
-    is_beside_word = re.search(r"[^\W\d_] $", name[: word.start()]) or re.match(
-        r" [^\W\d_]", name[word.end() :]
-    )
+    is_beside_word = re.search(r"[^\W\d_] $", name[: word.start()]) or re.match(r" [^\W\d_]", name[word.end() :])
     return not is_beside_word or all(one.casefold() in _BESIDE_A_CODE for one in others)
 
 
@@ -252,9 +278,7 @@ def meant_among(given: str, codes: Sequence[str]) -> str | None:
     return same[0] if len(set(same)) == 1 else None
 
 
-def chosen_direction(
-    directions: Sequence["Direction"], *, to: str | None = None, from_: str | None = None
-) -> int:
+def chosen_direction(directions: Sequence["Direction"], *, to: str | None = None, from_: str | None = None) -> int:
     """The index of the one direction with these languages.
 
     Args:
@@ -271,9 +295,7 @@ def chosen_direction(
     if to is not None:
         target = _known_language(to, "to", [one.target for one in directions])
     found = [
-        number
-        for number, one in enumerate(directions)
-        if source in (None, one.source) and target in (None, one.target)
+        number for number, one in enumerate(directions) if source in (None, one.source) and target in (None, one.target)
     ]
     if len(found) == 1:
         return found[0]
@@ -417,9 +439,7 @@ _LOCALES = {
 }
 _CODE_OF_LOCALE = re.compile(r"([a-z]{2,3})([-_](?:[A-Z][a-z]{3}|[A-Z]{2}|x[-_][a-z0-9]{1,8}))*")
 # Words of names of columns that are codes of languages, too.
-_NO_CODES = frozenset(
-    ("tok", "src", "trg", "tgt", "ref", "raw", "hyp", "txt", "key", "nr", "no", "id")
-)
+_NO_CODES = frozenset(("tok", "src", "trg", "tgt", "ref", "raw", "hyp", "txt", "key", "nr", "no", "id"))
 # A name of a language has a word for language behind or before it.
 _MAX_WORDS = 3
 
@@ -488,10 +508,7 @@ def _names_in_locale(locale: str) -> dict[str, str]:
 @cache
 def _codes_in_locale(locale: str) -> dict[str, str]:
     """Name without capitals -> code; regional forms, such as Brazilian Portuguese, count for their language."""
-    return {
-        name.casefold(): code.split("_")[0]
-        for code, name in reversed(_names_in_locale(locale).items())
-    }
+    return {name.casefold(): code.split("_")[0] for code, name in reversed(_names_in_locale(locale).items())}
 
 
 # Plain text: words of Latin letters and ordinary marks between them, nothing else.

@@ -249,16 +249,11 @@ def _spoken(sample: bytes) -> frozenset[str]:
 def _score(text: str, candidate: _Candidate, spoken: frozenset[str]) -> float:
     # Only ASCII divides here: the same byte is a blank in one encoding and a letter in another.
     tokens = [one for one in dict.fromkeys(re.split(r"[ \t\n]+", text)) if not one.isascii()]
-    by_language = {
-        language: [_score_of_token(token, language) for token in tokens]
-        for language in candidate.languages
-    }
+    by_language = {language: [_score_of_token(token, language) for token in tokens] for language in candidate.languages}
     worth = {one: _WORTH_OF_FREQUENT_WORDS * (one in spoken) for one in candidate.languages}
     sums = [sum(scores) + worth[language] for language, scores in by_language.items()]
     sums += [
-        sum(map(max, by_language[one], by_language[other]))
-        + max(worth[one], worth[other])
-        + _COST_OF_SECOND_LANGUAGE
+        sum(map(max, by_language[one], by_language[other])) + max(worth[one], worth[other]) + _COST_OF_SECOND_LANGUAGE
         for one, other in combinations(candidate.languages, 2)
     ]
     num_ascii = sum(character.isascii() for character in "".join(tokens))
@@ -282,12 +277,7 @@ def _score_of_token(token: str, language: str) -> float:
         if character != small:
             total += _COST_OF_CAPITAL
             total += _COST_OF_ODD_WORD * (before.islower() and not is_upper)
-        if (
-            not character.isalpha()
-            and character not in "\u2019\u00b7'"
-            and before.isalpha()
-            and after.isalpha()
-        ):
+        if not character.isalpha() and character not in "\u2019\u00b7'" and before.isalpha() and after.isalpha():
             total += _COST_OF_ODD_WORD * (language not in _LARGE)
         is_own_script = language in _ALPHABETS and character.isalpha()
         if is_own_script and language not in _LARGE and (_is_latin(before) or _is_latin(after)):
@@ -306,10 +296,7 @@ def _costs(language: str) -> Mapping[str, float]:
     letters = dict.fromkeys(_LATIN.get(language) or _ALPHABETS[language])
     weights = [1 / (rank + 1.5) for rank in range(len(letters))]
     share = _SHARE_OF_LETTERS if language not in _LARGE else 0.6
-    costs = {
-        letter: math.log(share * weight / sum(weights))
-        for letter, weight in zip(letters, weights, strict=True)
-    }
+    costs = {letter: math.log(share * weight / sum(weights)) for letter, weight in zip(letters, weights, strict=True)}
     return dict.fromkeys(_SIGNS, _COST_OF_SIGN) | {"\u2019": _COST_OF_APOSTROPHE} | costs
 
 
@@ -322,15 +309,11 @@ def _cost_of_other(character: str, language: str) -> float:
     if language not in _LARGE:
         return _COST_OF_OTHER_LETTER
     is_own = unicodedata.name(character, "?").split(" ")[0] in _LARGE[language].split()
-    return (
-        _COST_OF_OTHER_LETTER
-        if is_own and _is_common(character, language)
-        else _COST_OF_RARE_CHARACTER
-    )
+    return _COST_OF_OTHER_LETTER if is_own and _is_common(character, language) else _COST_OF_RARE_CHARACTER
 
 
 # The national standards put the common characters first: in these codecs, their first byte is at most this.
-_LAST_COMMON = {"zh": ("gb2312", 0xD7), "zh-tw": ("big5", 0xC6), "ja": ("euc_jp", 0xCF), "ko": ("euc_kr", 0xC8)}  # fmt: skip
+_LAST_COMMON = {"zh": ("gb2312", 0xD7), "zh-tw": ("big5", 0xC6), "ja": ("euc_jp", 0xCF), "ko": ("euc_kr", 0xC8)}
 
 
 def _is_common(character: str, language: str) -> bool:

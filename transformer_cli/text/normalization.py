@@ -384,7 +384,4 @@ def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
         words: as of `word_spans`, in order.
     """
     starts, ends = [start for start, _ in words], [end for _, end in words]
-    return [
-        range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1)))
-        for start, end in tokens
-    ]
+    return [range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1))) for start, end in tokens]

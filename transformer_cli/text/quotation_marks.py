@@ -18,9 +18,7 @@ QUOTE = re.compile(rf"[{''.join(_QUOTES_OF_KIND)}]|{_SINGLE_QUOTE.pattern}")
 # The word beside half a pair of single quotes. Apostrophes stand for letters in short words (po', be', 'em) and behind consonants
 # (dogs', nell').
 _LONG_WORD = re.compile(r"[^\W\d_]{4}")
-_LONG_WORD_WITH_VOWEL = re.compile(
-    r"[^\W\d_]{3}[aeiou\u00e0\u00e8\u00e9\u00ec\u00f2\u00f9]\Z", re.IGNORECASE
-)
+_LONG_WORD_WITH_VOWEL = re.compile(r"[^\W\d_]{3}[aeiou\u00e0\u00e8\u00e9\u00ec\u00f2\u00f9]\Z", re.IGNORECASE)
 
 
 def quotes_without_partner(source: str, translation: str) -> list[int]:
@@ -51,7 +49,7 @@ def _double_halves(text: str) -> list[int]:
         opened: list[int] = []
         closed: list[int] = []
         for place in found:
-            is_opening = text[place + 1 : place + 2].isalnum() and not text[max(0, place - 1) : place].isalnum()  # fmt: skip
+            is_opening = text[place + 1 : place + 2].isalnum() and not text[max(0, place - 1) : place].isalnum()
             if is_opening:
                 opened.append(place)
             elif opened:

@@ -76,9 +76,7 @@ class WordSampler:
         self._sampler = sampler
         self._known: dict[bytes, _Part] = {}
 
-    def sample(
-        self, ids: Sequence[int] | NDArray[np.integer[Any]], numbers: Random
-    ) -> NDArray[np.uint32]:
+    def sample(self, ids: Sequence[int] | NDArray[np.integer[Any]], numbers: Random) -> NDArray[np.uint32]:
         """Other ids of the same text; special tokens, such as [EOS], stay where they are.
 
         Args:
@@ -333,9 +331,7 @@ class LatticeSampling:
         ends, shares, chosen = piece.ends, piece.shares, list[list[int]]()
         place = len(ends)
         while place:
-            number = (
-                bisect(shares[place - 1], numbers.random()) if len(shares[place - 1]) > 1 else 0
-            )
+            number = bisect(shares[place - 1], numbers.random()) if len(shares[place - 1]) > 1 else 0
             edge = ends[place - 1][number]
             chosen.append(edge.ids)
             place = edge.start
@@ -381,9 +377,7 @@ def _joined(last_edges: list[Edge]) -> list[int]:
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _END_MARK = re.compile(r"(?:(?<!\s)\s++)?[.!?。！？]$")  # noqa: RUF001 - marks of Chinese and Japanese
 # Without hyphens: with them, the noise of older runs would be another one.
-_STRAIGHT_MARKS = str.maketrans(
-    {mark: typed for mark, typed in TYPED_MARKS.items() if mark not in "\u2010\u2011"}
-)
+_STRAIGHT_MARKS = str.maketrans({mark: typed for mark, typed in TYPED_MARKS.items() if mark not in "\u2010\u2011"})
 _OPENING_QUOTE = re.compile(r'(?<!\S)"|(?<=[(\[])"')
 _OPENING_APOSTROPHE = re.compile(r"(?<!\S)'")
 

@@ -238,14 +238,10 @@ class WordsOfOneToken:
 
 
 def _hash(word: str) -> int:
-    return int.from_bytes(
-        blake2b(word.encode("utf-8", "replace"), digest_size=_BYTES).digest(), "big"
-    )
+    return int.from_bytes(blake2b(word.encode("utf-8", "replace"), digest_size=_BYTES).digest(), "big")
 
 
-def unseen_words(
-    source: str, translation: str, seen: Container[str], language: str
-) -> tuple[str, ...]:
+def unseen_words(source: str, translation: str, seen: Container[str], language: str) -> tuple[str, ...]:
     """The words of a source that training has not seen, each once, as the source writes them.
 
     Of English, "dog's house" is such a word, too, if training has never seen that a house belongs to a common noun: models lose the
@@ -268,9 +264,7 @@ def unseen_words(
         for match in possessed_words(source, language)
         if possessed(match) not in seen and KNOWS_POSSESSED in seen
     }
-    of_source = (
-        plain_words(source) if pattern is _WORD and is_plain(source) else pattern.findall(source)
-    )
+    of_source = plain_words(source) if pattern is _WORD and is_plain(source) else pattern.findall(source)
     if all(map(seen.__contains__, of_source)):
         return tuple(of_somebody.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
@@ -301,11 +295,7 @@ def unseen_words(
         found[folded(word)] = word
     if is_spaced:
         spaced = _SPACED_LETTERS.findall(text)
-        found |= {
-            letters: letters
-            for letters in spaced
-            if not all(map(seen.__contains__, letters.split()))
-        }
+        found |= {letters: letters for letters in spaced if not all(map(seen.__contains__, letters.split()))}
     return tuple(found.values())
 
 
@@ -314,9 +304,7 @@ def _lacks_name(name: str, written: Collection[str]) -> bool:
     is_latin = name[0] < _END_OF_LATIN
     comparable = [word for word in written if (word[0] < _END_OF_LATIN) == is_latin]
     beginning = name[:_LETTERS_OF_NAME]
-    return 2 * len(comparable) > len(written) and not any(
-        word.startswith(beginning) for word in comparable
-    )
+    return 2 * len(comparable) > len(written) and not any(word.startswith(beginning) for word in comparable)
 
 
 def read_seen_words(path: Path) -> SeenWords | None:

@@ -121,9 +121,7 @@ def learn_sentencepiece(
     for index, name in enumerate(("unk", "pad", "bos", "eos")):
         settings |= {f"{name}_id": index, f"{name}_piece": SPECIAL_PIECES[index]}
     try:
-        SentencePieceTrainer.train(
-            sentence_iterator=_some_of(texts, num_texts), model_writer=written, **settings
-        )
+        SentencePieceTrainer.train(sentence_iterator=_some_of(texts, num_texts), model_writer=written, **settings)
     except RuntimeError as error:
         raise _explained(str(error), vocab_size) from error
     return library_parts(written.getvalue(), "the learned model")
@@ -293,10 +291,7 @@ def _learned(kind: str, pieces: Sequence[Piece]) -> dict[str, Any]:
     ordinary = [piece.score for piece in pieces if piece.kind == _NORMAL]
     lowest = min(ordinary, default=0.0)
     scores = [piece.score if piece.kind == _NORMAL else lowest for piece in pieces]
-    names = [
-        piece.text if piece.kind in (_NORMAL, _BYTE, _USER_DEFINED) else hidden(piece.text)
-        for piece in pieces
-    ]
+    names = [piece.text if piece.kind in (_NORMAL, _BYTE, _USER_DEFINED) else hidden(piece.text) for piece in pieces]
     names[: len(SPECIALS)] = map(hidden, SPECIALS)
     if kind == "Unigram":
         return {"type": kind, "vocab": [*map(list, zip(names, scores, strict=True))]}
@@ -395,9 +390,7 @@ class LibraryEngine:
         found: list[list[int]] = self._library.encode(texts, num_threads=1)
         return found
 
-    def encode_batch_fast(
-        self, texts: list[str], *, add_special_tokens: bool = False
-    ) -> list[Encoding]:
+    def encode_batch_fast(self, texts: list[str], *, add_special_tokens: bool = False) -> list[Encoding]:
         """The ids of each text; nothing else is filled in."""
         return [Encoding(self._library.encode(text), [], []) for text in texts]
 

@@ -26,9 +26,7 @@ _COLUMN_GAP = re.compile(
 _WIDE_GAP = re.compile(r"\s{2,}|\s?\.{4,}\s?")
 # Full stops and question marks behind which white space stands, without those of Latin, Chinese and Japanese: of Hindi and its
 # neighbours, Urdu, Amharic, Khmer, Burmese, Armenian, Mongolian, Santali, Manipuri, Lisu and Tibetan; of Arabic, N'Ko and Amharic.
-_OTHER_STOPS = (
-    "\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\u1c7f\uabeb\ua4ff"
-)
+_OTHER_STOPS = "\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\u1c7f\uabeb\ua4ff"
 _OTHER_ENDS = f"{_OTHER_STOPS}\u0f0d\u0f0e\u061f\u07f9\u1367\u203d\u2047\u2048\u2049"
 # Of Arabic, Amharic, Mongolian, N'Ko, Burmese and Armenian.
 _OTHER_COMMAS = "\u060c\u1363\u1802\u07f8\u104a\u055d"
@@ -87,9 +85,7 @@ def titles(line: str, text_range: TextRange) -> list[TextRange]:
 
 
 _WORD_OF_LABEL = r"[^\W\d_][\w'\u2019.-]{0,40}"
-_LABEL = re.compile(
-    rf"(?P<words>{_WORD_OF_LABEL}(?:[ ](?:{_WORD_OF_LABEL}|\d{{1,4}})){{0,3}})(?<!\.):[ \u00a0]+(?=\S)"
-)
+_LABEL = re.compile(rf"(?P<words>{_WORD_OF_LABEL}(?:[ ](?:{_WORD_OF_LABEL}|\d{{1,4}})){{0,3}})(?<!\.):[ \u00a0]+(?=\S)")
 
 
 def end_of_label(line: str, text_range: TextRange) -> int | None:
@@ -103,9 +99,7 @@ def end_of_label(line: str, text_range: TextRange) -> int | None:
     if found is None or not _has_letter(line, TextRange(found.end(), end)):
         return None
     words = found["words"].split()
-    return (
-        found.end("words") if all(word[0].isupper() or word.isdigit() for word in words) else None
-    )
+    return found.end("words") if all(word[0].isupper() or word.isdigit() for word in words) else None
 
 
 def _cells(line: str, start: int) -> Iterator[TextRange]:
@@ -272,9 +266,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
         part = text[first:place].rstrip()
         has_words = has_words or bool(_LETTER_OR_DIGIT.search(part))
         next_gap = text[first + len(part) : place]
-        is_open = (first == start and _NUMBER.fullmatch(part)) or (
-            not next_gap and part[-1:] in _CLOSING_QUOTES
-        )
+        is_open = (first == start and _NUMBER.fullmatch(part)) or (not next_gap and part[-1:] in _CLOSING_QUOTES)
         if has_words and not is_open and _LETTER_OR_DIGIT.search(text, place, following):
             sentences.append(Sentence(text[start : first + len(part)], gap))
             start, gap, has_words = place, next_gap, False
@@ -305,9 +297,7 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     places: list[int] = []
     start = 0
     while len(readable) - start > MAX_CHARACTERS_AT_ONCE:
-        window = _sentence_ends_of_window(
-            readable[start : start + MAX_CHARACTERS_AT_ONCE], language
-        )
+        window = _sentence_ends_of_window(readable[start : start + MAX_CHARACTERS_AT_ONCE], language)
         # The text after a place decides whether a sentence ends there. So the next window starts one sentence earlier,
         # and finds the last place again.
         start_of_next = window[-2] if len(window) > 2 else MAX_CHARACTERS_AT_ONCE
@@ -466,14 +456,10 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
         least = len(text) * min(_SMALLEST_SHARE[kind], share / 2)
         places = [
             (start, end)
-            for start, end in (
-                match.span(match.lastindex or 0) for match in boundary.finditer(text)
-            )
+            for start, end in (match.span(match.lastindex or 0) for match in boundary.finditer(text))
             if max(least, first + 1) <= start <= len(text) - least and end <= last
         ]
-        if any(
-            start == end for start, end in places
-        ):  # no white space shows that two words meet there
+        if any(start == end for start, end in places):  # no white space shows that two words meet there
             spans = find_spans(text)
             places = [place for place in places if not _is_inside(place[0], spans)]
         if places:
@@ -495,9 +481,7 @@ def _has_word(text: str) -> bool:
 
 ELLIPSIS = re.compile(r"\.\.|\u2026")
 # Dots between digits are a range, and those of "../x" belong to a path.
-_INNER_ELLIPSIS = re.compile(
-    r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)"
-)
+_INNER_ELLIPSIS = re.compile(r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)")
 _COMMA = re.compile(rf"{_SPACES}(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
 
 
@@ -598,11 +582,7 @@ def _is_in_cluster(text: str, place: int) -> bool:
         letters = text[:place]
         return (len(letters) - len(letters.rstrip(_FLAG_LETTERS))) % 2 == 1
     sign = text[place]
-    return (
-        text[place - 1] == "\u200d"
-        or unicodedata.category(sign)[0] == "M"
-        or sign in _JOINED_TO_THE_LEFT
-    )
+    return text[place - 1] == "\u200d" or unicodedata.category(sign)[0] == "M" or sign in _JOINED_TO_THE_LEFT
 
 
 # The form of a sentence: its final mark and its capital letters.
@@ -705,7 +685,7 @@ def as_inner_part(translation: str, source: str, *, target_language: str) -> str
     """
     first = _FIRST_WORD.match(translation)
     is_capitalised = first is not None and first[0].istitle() and first[0] not in source
-    if is_capitalised and source[0].islower() and target_language not in LANGUAGES_WITH_CAPITAL_NOUNS:  # fmt: skip
+    if is_capitalised and source[0].islower() and target_language not in LANGUAGES_WITH_CAPITAL_NOUNS:
         return translation[0].lower() + translation[1:]
     return translation
 

@@ -30,9 +30,7 @@ _PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 # Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
 _SPACE = r"\u00a0\u202f\u2009"
 # What stands behind the per cent sign of printf, such as s or .2f.
-_SPECIFICATION = (
-    r"[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@]"
-)
+_SPECIFICATION = r"[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@]"
 SPECIFICATION = re.compile(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
 """A specification of printf, or the beginning of a word behind a per cent sign, but not the sign behind a number."""
 TOUCHING_SPECIFICATION = re.compile(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
@@ -50,7 +48,7 @@ _BEHIND_ESCAPE = (
         rf"|(?<={letter})[{others}](?!\w*(?:\\(?![nrt])|\.\w))"
         for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
     )
-)  # fmt: skip
+)
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
 # Behind a hyphen stands a key, and no word, as in Meta-analysis.
 _MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
@@ -63,7 +61,9 @@ _HANDLE_PART = r"[^\W_]\w{0,98}"
 # of Irish, eThekwini of Zulu) or a vowel (isiZulu, KwaZulu, YouTube, WiFi), bh (bhFuil), names of people (McDonald), the German ending
 # (LehrerInnen), and words whose space is missing (houseThe, catThe).
 _ENDS_IN_CONSONANT = r"[a-z]{0,30}[b-df-hj-np-tv-xz]"
-_NOT_GLUED = r"(?!(?:The|This|That|They|There|Then|And|But|He|She|It|We|You|What|Where|When|Why|How|Who|In|Innen)(?![a-z]))"
+_NOT_GLUED = (
+    r"(?!(?:The|This|That|They|There|Then|And|But|He|She|It|We|You|What|Where|When|Why|How|Who|In|Innen)(?![a-z]))"
+)
 _NAME_WITH_CAPITALS = (
     r"(?<![\w@#.\\/-])(?:[a-z_]\w{0,30}\.){0,4}(?!bh[A-Z])"
     rf"(?:[a-z]{{2,40}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{0,30}}){{2,9}}"  # nameOfThing
@@ -88,9 +88,7 @@ _PATTERNS = {
     # A star by itself, as in "Fields with * are required"; at the beginning of a line it is the mark of a list.
     "sign": r"(?<=\S[ \t])\*(?=\s|\Z)",
     # Around bold, slanted and struck-out words.
-    "mark": (
-        r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"
-    ),
+    "mark": (r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"),
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
@@ -239,9 +237,7 @@ _MORE_WORDS = rf"(?:[,;:]?[ ]{_WORD_OF_LETTERS})"
 # Elements of HTML whose attributes can be words alone, as in <input required disabled>.
 _BARE_TAG = r"(?:audio|button|dialog|details|fieldset|form|iframe|img|input|ol|optgroup|option|script|select|textarea|track|video)[ ]"
 # Of a message of ICU, such as {when, date, short}.
-_TYPE_OF_ARGUMENT = (
-    "(?:plural|select|selectordinal|choice|number|date|time|list|spellout|ordinal|duration)"
-)
+_TYPE_OF_ARGUMENT = "(?:plural|select|selectordinal|choice|number|date|time|list|spellout|ordinal|duration)"
 _SENTENCE_IN_MARKS = re.compile(
     r"[\s\"'\u00ab\u00bb\u201c-\u201e*>-]*"
     # In double marks, as of a wiki or a template, only what ends as a sentence does is one.
@@ -309,9 +305,7 @@ _WRITTEN_BREAK = re.compile(r"(?:\\{1,2}[nrt])+|%n")
 def written_breaks(text: str, spans: Sequence[Span]) -> list[Span]:
     """Those spans that are line ends or tabs as a program writes them, such as \\n: they end a text."""
     return [
-        span
-        for span in spans
-        if span.kind is SpanKind.TAG and _WRITTEN_BREAK.fullmatch(text, span.start, span.end)
+        span for span in spans if span.kind is SpanKind.TAG and _WRITTEN_BREAK.fullmatch(text, span.start, span.end)
     ]
 
 

@@ -30,9 +30,7 @@ def pad_ids(sequences: Sequence[Any], pad_id: int) -> Padded:
     return ids, is_real
 
 
-def gather_padded(
-    ids: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64], pad_id: int
-) -> Padded:
+def gather_padded(ids: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64], pad_id: int) -> Padded:
     """Pad B sequences that are slices of one long array; the result is that of `pad_ids`.
 
     Args:
@@ -122,8 +120,7 @@ def encode_column(texts: Any, words: Words, end: bytes = b"") -> IdLists:
     counts = np.diff(numbers_of(lists.offsets)).astype(np.int64)
     starts = np.cumsum(counts) - counts
     later, first = (
-        column.dictionary_encode()
-        for column in (lists.values, lists.values.take(number_column(starts, pa.int64())))
+        column.dictionary_encode() for column in (lists.values, lists.values.take(number_column(starts, pa.int64())))
     )
     # An entry for each different word; `numbers` has the number of its entry for each word of the column.
     entries = [
@@ -196,8 +193,7 @@ class WordEdges:
         texts = [piece.decode("utf-8", errors="replace") for piece in pieces]
         edges = [
             [
-                character == _INCOMPLETE
-                or continues_word(character, has_spaced_words=has_spaced_words)
+                character == _INCOMPLETE or continues_word(character, has_spaced_words=has_spaced_words)
                 for character in (text[:1], text[-1:])
             ]
             for text in texts

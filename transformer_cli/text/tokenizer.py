@@ -69,9 +69,7 @@ class Tokenizer:
         """Whether it is one of SentencePiece, which normalises text itself."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
         num_special = len(self.special_tokens)
-        corpus_tags = (
-            i for i in range(num_special, self.vocab_size) if layout.is_tag_of_corpus(names[i])
-        )
+        corpus_tags = (i for i in range(num_special, self.vocab_size) if layout.is_tag_of_corpus(names[i]))
         self.tag_ids = (*range(len(SPECIALS), num_special), *corpus_tags)
         """The ids of all tags, of languages and of corpora; they stand before sources only."""
         hidden = {*self.special_tokens, *(self.entries[index] for index in self.tag_ids)}
@@ -150,9 +148,7 @@ class Tokenizer:
         """
         return self._engine.encode(without_surrogates(text), add_special_tokens=False).offsets
 
-    def decoded_spans(
-        self, ids: Sequence[int], for_unknown: Sequence[str] = ()
-    ) -> list[tuple[int, int]]:
+    def decoded_spans(self, ids: Sequence[int], for_unknown: Sequence[str] = ()) -> list[tuple[int, int]]:
         """Where in `decode(ids, for_unknown)` the text of each token stands, as (start, end) in characters.
 
         A token without a text of its own, such as [EOS] or a byte that does not end its character, has an empty span:
@@ -196,10 +192,7 @@ class Tokenizer:
     @cached_property
     def _is_written(self) -> list[bool]:
         special = self.eos_id, self.pad_id, self.sos_id
-        return [
-            index not in special and any(map(str.isalnum, piece))
-            for index, piece in enumerate(self.entries)
-        ]
+        return [index not in special and any(map(str.isalnum, piece)) for index, piece in enumerate(self.entries)]
 
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""
@@ -420,10 +413,7 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
     """File names and the content of each file."""
     source, target = tokenizers
     names = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
-    return {
-        as_spm(name) if one.parts.layout.is_of_library else name: one.to_file()
-        for name, one in names.items()
-    }
+    return {as_spm(name) if one.parts.layout.is_of_library else name: one.to_file() for name, one in names.items()}
 
 
 def as_spm(name: str) -> str:
@@ -437,9 +427,7 @@ def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
     Args:
         names: of the files in the folder.
     """
-    shared, source, target = (
-        as_spm(name) if as_spm(name) in names else name for name in (SHARED, SOURCE, TARGET)
-    )
+    shared, source, target = (as_spm(name) if as_spm(name) in names else name for name in (SHARED, SOURCE, TARGET))
     return (shared,) if shared in names else (source, target)
 
 
@@ -451,9 +439,7 @@ MAX_CACHED_CHARACTERS = 40
 _LETTERS = "[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u0481\u048a-\u052f]+"
 # A word such as cat, l'acqua, don't or mother-in-law, with up to two marks after it. How such a word is split depends on
 # nothing around it, so that the library need not split it.
-_PLAIN = re.compile(
-    rf"({_LETTERS})(?:(['\u2019])({_LETTERS}))?((?:-{_LETTERS})*)([.,;:!?)]{{0,2}})"
-)
+_PLAIN = re.compile(rf"({_LETTERS})(?:(['\u2019])({_LETTERS}))?((?:-{_LETTERS})*)([.,;:!?)]{{0,2}})")
 _CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})  # as in `normalization.py`
 
 
@@ -470,16 +456,12 @@ class WordCache:
         encode_piece: the ids of a piece of text that splitting does not cut.
     """
 
-    def __init__(
-        self, encode_text: Callable[[str], list[int]], encode_piece: Callable[[str], list[int]]
-    ) -> None:
+    def __init__(self, encode_text: Callable[[str], list[int]], encode_piece: Callable[[str], list[int]]) -> None:
         self._encode_text = encode_text
         self._pieces = _Bounded(lambda piece: as_bytes(encode_piece(piece)))
         self.later_words = _Words(lambda word: self._plain(word) or self._behind_a_word(word))
         self.first_words = _Words(
-            lambda word: (
-                self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
-            )
+            lambda word: self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
         )
         self._later_parts = _Bounded(self._behind_a_word)
         self._first_parts = _Bounded(lambda part: as_bytes(encode_text(part)))

@@ -170,10 +170,7 @@ class Layout:
     def added_tokens(self) -> list[dict[str, Any]]:
         """The special tokens and the tags, as a tokenizer.json lists them."""
         matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-        return [
-            {"id": index, "content": text, **matching, "special": True}
-            for index, text in enumerate(self.specials)
-        ]
+        return [{"id": index, "content": text, **matching, "special": True} for index, text in enumerate(self.specials)]
 
     def entry_of(self, name: str) -> str:
         """The entry that has this name in the file."""
@@ -321,7 +318,7 @@ class SentencePieceLayout(Layout):
     def empty_model(self) -> dict[str, Any]:
         """The model without pieces."""
         vocabulary = [[hidden(UNK), 0.0]]
-        return {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary, UNLISTED: []}  # fmt: skip
+        return {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary, UNLISTED: []}
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
@@ -394,8 +391,7 @@ def layout_in_file(found: dict[str, Any]) -> SentencePieceLayout:
 
 def _has_names(vocabulary: Any) -> bool:
     return isinstance(vocabulary, list) and all(
-        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str)
-        for entry in vocabulary
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) for entry in vocabulary
     )
 
 
@@ -424,9 +420,7 @@ class ListedIds:
         first = len(layout.specials)
         names = [name for name, _ in vocabulary]
         self._hidden = {
-            layout.entry_of(name): index
-            for index, name in enumerate(names)
-            if index >= first and is_hidden(name)
+            layout.entry_of(name): index for index, name in enumerate(names) if index >= first and is_hidden(name)
         }
 
     def are_settled(self, ids: Iterable[int]) -> bool:
@@ -629,10 +623,7 @@ def read(text: str) -> TokenizerParts:
     if not isinstance(kind, str) or kind not in KINDS:
         raise _refusal(f"a model of type {_short(kind)}, only {', '.join(KINDS)} are known")
     layout = _layout_of(kind, found)
-    expected = {
-        name: model.get(name) if name in LEARNED else value
-        for name, value in layout.empty_model().items()
-    }
+    expected = {name: model.get(name) if name in LEARNED else value for name, value in layout.empty_model().items()}
     _check_equal(expected, model, "model.")
     if kind == "Unigram":
         _check_scores(model["vocab"], layout, model.get(UNLISTED, []))
@@ -681,8 +672,7 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
         # Compared as text, because 1 == True in Python but not in JSON.
         if name not in expected or (
             expected[name] is not found[name]
-            and json.dumps(expected[name], sort_keys=True)
-            != json.dumps(found[name], sort_keys=True)
+            and json.dumps(expected[name], sort_keys=True) != json.dumps(found[name], sort_keys=True)
         ):
             raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
 
@@ -732,9 +722,7 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
             raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
         left, right = merge
         if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
-            raise _refusal(
-                f"model.merges joins {_short(merge)}, which the vocabulary does not hold"
-            )
+            raise _refusal(f"model.merges joins {_short(merge)}, which the vocabulary does not hold")
 
 
 def _no_constant(name: str) -> None:

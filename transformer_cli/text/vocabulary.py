@@ -134,9 +134,7 @@ def _learn_words(texts: Iterable[str], config: TokenizerConfig, plain: Layout) -
     return _learn(layout, trainer, texts)
 
 
-def _learn_merges_of_bytes(
-    texts: Iterable[str], config: TokenizerConfig, layout: Layout
-) -> TokenizerParts:
+def _learn_merges_of_bytes(texts: Iterable[str], config: TokenizerConfig, layout: Layout) -> TokenizerParts:
     """Byte-pair encoding (Sennrich et al. 2016) of bytes (Radford et al. 2019); no token reaches beyond a word."""
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size or SUBWORD_VOCAB_SIZE,
@@ -148,9 +146,7 @@ def _learn_merges_of_bytes(
     return _learn(layout, trainer, texts)
 
 
-def _learn_merges(
-    texts: "_WithoutOthers", layout: Layout, vocab_size: int, min_frequency: int
-) -> TokenizerParts:
+def _learn_merges(texts: "_WithoutOthers", layout: Layout, vocab_size: int, min_frequency: int) -> TokenizerParts:
     """Byte-pair encoding of characters; a character that is not in the vocabulary is given as its bytes."""
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -163,9 +159,7 @@ def _learn_merges(
     return _learn(layout, trainer, texts)
 
 
-def _learn_scores_of_bytes(
-    texts: Iterable[str], config: TokenizerConfig, plain: Layout
-) -> TokenizerParts:
+def _learn_scores_of_bytes(texts: Iterable[str], config: TokenizerConfig, plain: Layout) -> TokenizerParts:
     """A unigram language model over subwords (Kudo 2018); no subword reaches beyond a word.
 
     The trainer accepts a subword only if two different characters follow it in the texts. So it would
@@ -232,10 +226,7 @@ def _rounded_scores(pieces: dict[str, float]) -> list[list[Any]]:
     lowest = min(pieces.values())
     highest_by_chance = lowest + 1e-4 * len(BYTE_LEVEL_ALPHABET)
     by_chance = {byte for byte in BYTE_LEVEL_ALPHABET if pieces[byte] <= highest_by_chance}
-    rounded = [
-        [piece, round(lowest if piece in by_chance else score, 4)]
-        for piece, score in pieces.items()
-    ]
+    rounded = [[piece, round(lowest if piece in by_chance else score, 4)] for piece, score in pieces.items()]
     return sorted(rounded, key=lambda entry: (-entry[1], entry[0]))
 
 
@@ -261,9 +252,7 @@ TEXTS_AT_ONCE = 10_000
 _RARER = math.log(0.5)
 
 
-def learn_scores(
-    texts: Iterable[str], candidates: TokenizerParts, vocab_size: int
-) -> TokenizerParts:
+def learn_scores(texts: Iterable[str], candidates: TokenizerParts, vocab_size: int) -> TokenizerParts:
     """A Unigram tokenizer of at most `vocab_size` entries; all single characters of the candidates stay.
 
     The candidates are the subwords that byte-pair encoding finds. The trainer of the `tokenizers` library finds its candidates in
@@ -298,14 +287,9 @@ def _most_frequent_subwords(subwords: list[str], counts: Counter[str], number: i
 
 def _model_of_counts(layout: Layout, subwords: list[str], counts: Counter[str]) -> dict[str, Any]:
     log_total = math.log(max(1, sum(counts[piece] for piece in subwords)))
-    scores = {
-        piece: round((math.log(counts[piece]) if counts[piece] else _RARER) - log_total, 4)
-        for piece in subwords
-    }
+    scores = {piece: round((math.log(counts[piece]) if counts[piece] else _RARER) - log_total, 4) for piece in subwords}
     lowest = round(_RARER - log_total, 4)
-    fixed = [[special, 0.0] for special in layout.specials] + [
-        [token, lowest] for token in BYTE_TOKENS
-    ]
+    fixed = [[special, 0.0] for special in layout.specials] + [[token, lowest] for token in BYTE_TOKENS]
     order = sorted(scores, key=lambda piece: (-scores[piece], piece))
     entries = [[piece, scores[piece]] for piece in order]
     return layout.empty_model() | {"vocab": fixed + entries}

@@ -109,9 +109,7 @@ class Plan:
         has_end = not isinstance(config.data, SequencesData) or config.data.end_symbol
         num_target_tokens = target.num_tokens + has_end * target.num_sentences
         sides = {"source": report.source, "target": report.target}
-        vocabularies = [
-            Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()
-        ]
+        vocabularies = [Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()]
         if config.tokenizer.shared:
             num_tokens = sum(one.num_tokens for one in vocabularies)
             vocabularies = [Vocabulary("shared", report.source.vocab_size, num_tokens)]
@@ -167,7 +165,7 @@ def warnings(plan: Plan, config: Config) -> list[str]:
     if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         # The vocabularies of init_from were learned from another corpus.
         is_new = training.init_from is None
-        found += [*(_of_the_vocabularies(plan, config) if is_new else []), *_of_the_corpus(plan, config)]  # fmt: skip
+        found += [*(_of_the_vocabularies(plan, config) if is_new else []), *_of_the_corpus(plan, config)]
     return found
 
 
@@ -304,8 +302,7 @@ def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
         elif settings.kind == "bpe" and settings.min_frequency == 1 and size < asked:
             found.append(
                 f"tokenizer.vocab_size is {asked:,}, and the corpus gives only {size:,} entries for the {side} "
-                "vocabulary: every word is an entry of its own, so nothing is learned about parts of words; "
-                + advice
+                "vocabulary: every word is an entry of its own, so nothing is learned about parts of words; " + advice
             )
     return found
 
@@ -320,9 +317,7 @@ def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
         )
     if plan.updates_per_epoch < MIN_UPDATES_PER_EPOCH:
         name, size = _size_of_an_update(training)
-        wanted = _one_or_two_digits(
-            size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH)
-        )
+        wanted = _one_or_two_digits(size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH))
         also = " and training.accumulate to 1" if training.accumulate > 1 else ""
         advice = f"set training.{name} to about {wanted}{also}"
         if wanted < (2 if name == "batch_sentences" else MIN_BATCH_TOKENS):
@@ -336,10 +331,7 @@ def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
 
 def _size_of_an_update(training: TrainingConfig) -> tuple[str, int]:
     """The setting under `training` that decides how large an update is, and its value."""
-    sizes = {
-        name: getattr(training, name)
-        for name in ("update_tokens", "batch_sentences", "batch_tokens")
-    }
+    sizes = {name: getattr(training, name) for name in ("update_tokens", "batch_sentences", "batch_tokens")}
     return next((name, size) for name, size in sizes.items() if isinstance(size, int))
 
 
@@ -449,8 +441,11 @@ class Announcer(Callback):
         self.has_told_time = True
         logger.info(
             "about %s left for %s updates, at the speed of the last %d; validations take further time%s",
-            _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates, self._limit(),
-        )  # fmt: skip
+            _duration(left * self.seconds / self.num_updates),
+            f"{left:,}",
+            self.num_updates,
+            self._limit(),
+        )
 
     def _limit(self) -> str:
         minutes = self.config.training.max_minutes
@@ -624,16 +619,16 @@ class Alarms(Callback):
         self._has_told_of_no_progress = True
         logger.warning(
             "step %d: the training loss of the last %d updates is %.2f or more, and %s; %s",
-            report.step, LONG, lowest, problem, self._advice(report.learning_rate),
-        )  # fmt: skip
-
-    def _learns_nothing(
-        self, last: Sequence[_Noted], lowest_before: float, training: TrainingConfig
-    ) -> bool:
-        lowest = min(one.loss for one in last)
-        is_high = (
-            last[0].learning_rate > FAR_FROM_USUAL * DEFAULT_LEARNING_RATES[training.optimizer]
+            report.step,
+            LONG,
+            lowest,
+            problem,
+            self._advice(report.learning_rate),
         )
+
+    def _learns_nothing(self, last: Sequence[_Noted], lowest_before: float, training: TrainingConfig) -> bool:
+        lowest = min(one.loss for one in last)
+        is_high = last[0].learning_rate > FAR_FROM_USUAL * DEFAULT_LEARNING_RATES[training.optimizer]
         return (
             (is_high or last[0].step > training.warmup_steps)
             and lowest >= self._frequency_loss
@@ -657,9 +652,7 @@ class Alarms(Callback):
         limit = max(self.guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
         is_told, self.divergence = bool(self.divergence), ""
         if not loss <= limit:  # NaN too
-            self.divergence = (
-                f"the {kind} loss is {loss:.4g}, and guessing gives {self.guessing_loss:.2f}"
-            )
+            self.divergence = f"the {kind} loss is {loss:.4g}, and guessing gives {self.guessing_loss:.2f}"
             if not is_told:
                 logger.warning("step %d: diverged: %s; %s", step, self.divergence, ADVICE)
 
@@ -731,9 +724,7 @@ class Watchdog(Callback):
     def __init__(self, limit_seconds: float) -> None:
         self._alive_at = time.monotonic()
         self._is_over = threading.Event()
-        self._thread = threading.Thread(
-            target=self._watch, args=(limit_seconds,), name="watchdog", daemon=True
-        )
+        self._thread = threading.Thread(target=self._watch, args=(limit_seconds,), name="watchdog", daemon=True)
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         self._alive_at = time.monotonic()

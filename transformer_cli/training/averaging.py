@@ -55,9 +55,7 @@ def average_at_end(session: "TrainingSession") -> bool:
     return is_new
 
 
-def checkpoints_to_average(
-    folder: Path, training: TrainingConfig, last_step: int
-) -> list[Checkpoint]:
+def checkpoints_to_average(folder: Path, training: TrainingConfig, last_step: int) -> list[Checkpoint]:
     """The checkpoints to average. An interruption saves further checkpoints; they are never among these."""
     whole = list_checkpoints(folder).whole
     if training.average_of == "best":
@@ -146,15 +144,17 @@ def _compared_with_best(
     for candidate in candidates:
         model.load_state_dict(candidate)
         translator = session.translator(model, beam_size=config.decoding.beam_size)
-        report = validate(
-            translator, session.validation_pairs, scores=config.validation.scores, num_samples=0
-        )
+        report = validate(translator, session.validation_pairs, scores=config.validation.scores, num_samples=0)
         values.append(report.metric(metric))
     ours, theirs = (goodness(value, metric) for value in values)
     logger.info(
         "with beam size %d: average %s %.4g, checkpoint of step %s %.4g",
-        config.decoding.beam_size, metric, values[0], f"{best.step:,}", values[1],
-    )  # fmt: skip
+        config.decoding.beam_size,
+        metric,
+        values[0],
+        f"{best.step:,}",
+        values[1],
+    )
     return {
         "step": best.step,
         "is_worse": ours > theirs,

@@ -47,9 +47,7 @@ ROOM = 2.0
 PAIRS_AT_ONCE = 1_000_000
 
 
-def with_fitting_batches(
-    config: Config, data: PreparedData, machine: Machine, processes: Processes = ALONE
-) -> Config:
+def with_fitting_batches(config: Config, data: PreparedData, machine: Machine, processes: Processes = ALONE) -> Config:
     """The config with a number in place of `training.batch_tokens: auto`.
 
     Weights, optimizer and random numbers of the training are not touched. Several processes take the smallest number
@@ -75,8 +73,11 @@ def with_fitting_batches(
     batch_tokens = math.ceil(most / num_batches)
     logger.info(
         "training.batch_tokens: auto is %s on this machine: an update of %s target tokens has about %d %s of this size",
-        f"{batch_tokens:,}", f"{training.update_tokens:,}", num_batches, "batch" if num_batches == 1 else "batches",
-    )  # fmt: skip
+        f"{batch_tokens:,}",
+        f"{training.update_tokens:,}",
+        num_batches,
+        "batch" if num_batches == 1 else "batches",
+    )
     return _with_batch_tokens(config, batch_tokens)
 
 
@@ -138,9 +139,7 @@ def largest_size(
     return size
 
 
-def _largest_between(
-    tokens_per_second: Callable[[int], float | None], fitting: int, too_large: int
-) -> int:
+def _largest_between(tokens_per_second: Callable[[int], float | None], fitting: int, too_large: int) -> int:
     """Bisect until the two sizes differ by a sixteenth."""
     while too_large - fitting > max(1, fitting // 16):
         middle = (fitting + too_large) // 2
@@ -247,8 +246,7 @@ def longest_batch(size: int, length: int, vocab_sizes: tuple[int, int]) -> Batch
     """Random pairs with `length` tokens on each side: as many as fit into `size` tokens, but at least one."""
     num_pairs = max(1, size // length)
     source, target = (
-        torch.randint(len(SPECIALS), max(vocab, len(SPECIALS) + 1), (num_pairs, length))
-        for vocab in vocab_sizes
+        torch.randint(len(SPECIALS), max(vocab, len(SPECIALS) + 1), (num_pairs, length)) for vocab in vocab_sizes
     )
     return Batch(
         source_ids=source,

@@ -92,10 +92,13 @@ class Callbacks:
         self._callbacks = tuple(callbacks)
         names = [name for name in vars(Callback) if name.startswith(("on_", "should_"))]
         self._overridden: dict[str, list[Callable[..., Any]]] = {
-            name: [method for method in (getattr(one, name) for one in self._callbacks)
-                   if getattr(method, "__func__", None) is not getattr(Callback, name)]
+            name: [
+                method
+                for method in (getattr(one, name) for one in self._callbacks)
+                if getattr(method, "__func__", None) is not getattr(Callback, name)
+            ]
             for name in names
-        }  # fmt: skip
+        }
 
     @contextmanager
     def running(self, first_step: int, num_steps: int | None) -> Iterator[None]:
@@ -166,9 +169,7 @@ class TrainingReport:
     gradient_norm: float  # of the last update, before clipping
     target_tokens_per_second: float
     source_tokens_per_second: float
-    num_skipped: (
-        int  # updates of the whole run that were skipped, because the gradient was not finite
-    )
+    num_skipped: int  # updates of the whole run that were skipped, because the gradient was not finite
     num_target_tokens: int  # that the means count, so without those of skipped updates
     gradient_scale: float | None = None  # of the next update, in float16; None in other precisions
 
@@ -183,9 +184,7 @@ class Meter:
         self._device = device
         # float64, because float32 rounds sums over many steps; Apple GPUs have no float64.
         dtype = torch.float32 if device.type == "mps" else torch.float64
-        self.sums: dict[str, Tensor] = {
-            name: torch.zeros((), dtype=dtype, device=device) for name in self.FIELDS
-        }
+        self.sums: dict[str, Tensor] = {name: torch.zeros((), dtype=dtype, device=device) for name in self.FIELDS}
         self.start_lap()
 
     def start_lap(self) -> None:
@@ -322,9 +321,14 @@ class Recorder(Callback):
         scaled = "" if scale is None else f"  gradients x {scale:,.6g}"
         logger.info(
             "step %s  epoch %d  loss %.4f  lr %.2e  %s%s",
-            steps, report.epoch, report.loss, report.learning_rate, speed, scaled,
+            steps,
+            report.epoch,
+            report.loss,
+            report.learning_rate,
+            speed,
+            scaled,
             extra={"is_on_the_bar": sys.stderr.isatty()},
-        )  # fmt: skip
+        )
         figures = {name: value for name, value in asdict(report).items() if value is not None}
         self.record({"kind": "train"} | figures, self.folder.metrics_file)
         self.draw(
@@ -348,8 +352,11 @@ class Recorder(Callback):
         scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
         logger.info(
             "step %d  validation: loss %.4f  perplexity %.2f%s",
-            step, report.loss, report.perplexity, scores,
-        )  # fmt: skip
+            step,
+            report.loss,
+            report.perplexity,
+            scores,
+        )
         line = {"kind": "validation", "step": step}
         for of_direction in report.directions:
             scores = "".join(f"  {score.name} {score.value:.2f}" for score in of_direction.scores)
@@ -387,9 +394,7 @@ class Recorder(Callback):
         for name, value in curves.items():
             self._on_board(part, step, "scalar", name, value)
 
-    def record(
-        self, line: Mapping[str, Any], file: Path, *, replaced: Mapping[str, Any] | None = None
-    ) -> None:
+    def record(self, line: Mapping[str, Any], file: Path, *, replaced: Mapping[str, Any] | None = None) -> None:
         """Append a line to a file of the run.
 
         Args:
@@ -459,9 +464,7 @@ class _EventFile:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
         folder.mkdir(parents=True, exist_ok=True)
-        names = (
-            re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir()
-        )
+        names = (re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir())
         number = max((int(name[1]) for name in names if name), default=-1) + 1
         self.file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
         # From this step on, TensorBoard ignores earlier files.
@@ -495,7 +498,5 @@ def _picture(name: str, figure: "Figure") -> Any:
     canvas, png = FigureCanvasAgg(figure), io.BytesIO()
     canvas.print_png(png)  # type: ignore[no-untyped-call]
     width, height = canvas.get_width_height()
-    image = Summary.Image(
-        width=width, height=height, colorspace=4, encoded_image_string=png.getvalue()
-    )
+    image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png.getvalue())
     return Summary(value=[Summary.Value(tag=name, image=image)])

@@ -77,11 +77,9 @@ def accepted_config(
         trains_on = not is_finished(progress, config.training)
         # The config of a checkpoint has only the last part of each path.
         now = config if folder.config_file.exists() else portable_config(config)
-        changes = accept_changes(
-            before, now, step=newest.step, accept_data_change=accept_data_change
-        )
+        changes = accept_changes(before, now, step=newest.step, accept_data_change=accept_data_change)
         refuse_passed_limits(before, config, progress)
-        what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
+        what = "changed since the last command" if trains_on else "not recorded, because the run is finished"
         for change in changes:
             logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
         if trains_on and progress.best_goodness and _scores_change(before, config):
@@ -101,8 +99,7 @@ def _scores_change(before: Config, now: Config) -> bool:
     if now.training.best_metric in ("loss", "perplexity"):
         return False
     searches = [
-        one.decoding.best_of_beam(one.validation.beam_size).model_dump(exclude=_WITHOUT_EFFECT)
-        for one in (before, now)
+        one.decoding.best_of_beam(one.validation.beam_size).model_dump(exclude=_WITHOUT_EFFECT) for one in (before, now)
     ]
     return searches[0] != searches[1]
 
@@ -111,16 +108,12 @@ def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
     """The config of a run that has a checkpoint; from the checkpoint if the file of the run was lost."""
     if folder.config_file.exists():
         return load_stored_config(folder.config_file)
-    newest = (
-        newest or Checkpoints(folder.path).newest_valid()
-    )  # None: the main process looked for it
+    newest = newest or Checkpoints(folder.path).newest_valid()  # None: the main process looked for it
     assert newest is not None
     return load_stored_config(newest.folder / CONFIG_FILE)
 
 
-def accept_changes(
-    before: Config, now: Config, *, step: int = 0, accept_data_change: bool = False
-) -> list[str]:
+def accept_changes(before: Config, now: Config, *, step: int = 0, accept_data_change: bool = False) -> list[str]:
     """Compare the config of a run with the one that it is resumed with; return the changes, one line each.
 
     Args:
@@ -169,7 +162,7 @@ def refuse_passed_limits(before: Config, now: Config, progress: Progress) -> Non
         "max_steps": (progress.step, "updates are done"),
         "max_epochs": (num_epochs + any(begun), "epochs are done or begun"),
         "patience": (progress.validations_without_best, "validations in a row had no new best score"),
-    }  # fmt: skip
+    }
     passed = [
         f"\n    training.{name}: {limit:,}, and {done[name][0]:,} {done[name][1]}"
         for name in done
@@ -186,10 +179,7 @@ def refuse_passed_limits(before: Config, now: Config, progress: Progress) -> Non
 
 def _hint(harmful: Sequence[str]) -> str:
     about_data = [key.startswith("data.") for key in harmful]
-    new_run = (
-        "give the new experiment its own name (--set name=...), "
-        "or start this run again with --from-scratch"
-    )
+    new_run = "give the new experiment its own name (--set name=...), or start this run again with --from-scratch"
     if any(key in _FIXED for key in harmful):
         return f"undo the change, {new_run}"
     if all(about_data):
@@ -240,10 +230,7 @@ class _PastRates(NamedTuple):
         The rates of such updates do not depend on where the decay begins, so the run may be made longer.
         """
         configs = self.before, self.now
-        return all(
-            one.schedule == "warmup_stable_decay" and self.step <= last_stable_step(one)
-            for one in configs
-        )
+        return all(one.schedule == "warmup_stable_decay" and self.step <= last_stable_step(one) for one in configs)
 
     def reason(self, key: str) -> str:
         """Why a changed setting would alter past learning rates; empty if it would not."""
@@ -251,9 +238,7 @@ class _PastRates(NamedTuple):
         if key not in _SETTINGS_OF_RATES or schedule not in ENDS_AT_MAX_STEPS:
             return ""
         if schedule != "warmup_stable_decay" or self.before.schedule != schedule:
-            return (
-                f" (the learning rate of each past step depends on it, with schedule: {schedule})"
-            )
+            return f" (the learning rate of each past step depends on it, with schedule: {schedule})"
         begins_at = min(last_stable_step(self.before), last_stable_step(self.now))
         return (
             f" (with schedule: {schedule} it may change up to step {begins_at:,}, before the learning rate "

@@ -41,8 +41,18 @@ logger = logging.getLogger(__name__)
 
 # Settings of the model that change neither the shapes of its weights nor what they compute. A trained model may learn given
 # word alignments afterwards.
-_FREE = ("preset", "dropout", "attention_dropout", "ff_dropout", "embedding_dropout", "layer_dropout", "init", "alignment_head", "alignment_layer")  # fmt: skip
-_TABLES = {"source_embedding.weight": 0, "target_embedding.weight": 1, "output.weight": 1, "output.bias": 1}  # fmt: skip
+_FREE = (
+    "preset",
+    "dropout",
+    "attention_dropout",
+    "ff_dropout",
+    "embedding_dropout",
+    "layer_dropout",
+    "init",
+    "alignment_head",
+    "alignment_layer",
+)
+_TABLES = {"source_embedding.weight": 0, "target_embedding.weight": 1, "output.weight": 1, "output.bias": 1}
 """The parameters with one row for each entry of a vocabulary: that of the source (0) or of the target (1)."""
 # The standard deviation of the noise in a new row, as a share of that of the old rows.
 _NOISE = 0.1
@@ -87,14 +97,12 @@ class InitialModel:
             weights, kept = shrunk_weights(weights, model.state_dict())
             logger.info("layers of the initial model: %s", kept)
         model.load_state_dict(weights)
-        added = [new.vocab_size - old.vocab_size for new, old in zip(tokenizers, self.tokenizers, strict=True)]  # fmt: skip
+        added = [new.vocab_size - old.vocab_size for new, old in zip(tokenizers, self.tokenizers, strict=True)]
         where = f"{self.trained.folder}, step {self.trained.step}"
         logger.info("initial weights: %s; added entries: source %d, target %d", where, *added)
 
 
-def shrunk_weights(
-    weights: Mapping[str, Tensor], of_student: Mapping[str, Tensor]
-) -> tuple[dict[str, Tensor], str]:
+def shrunk_weights(weights: Mapping[str, Tensor], of_student: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
     """The weights with which a smaller model starts, and in words which layers of the larger one they are.
 
     Layer i of S takes layer ceil((i + 1) T / S) - 1 of T: evenly spread ones, the last one included, because the norm and
@@ -111,9 +119,7 @@ def shrunk_weights(
     for part in ("encoder", "decoder"):
         of_teacher, num_layers = _num_layers(weights, part), _num_layers(of_student, part)
         chosen = [-(-(index + 1) * of_teacher // num_layers) - 1 for index in range(num_layers)]
-        layers |= {
-            f"{part}.layers.{index}.": f"{part}.layers.{one}." for index, one in enumerate(chosen)
-        }
+        layers |= {f"{part}.layers.{index}.": f"{part}.layers.{one}." for index, one in enumerate(chosen)}
         kept.append(f"{part} {', '.join(map(str, chosen))} of {of_teacher}")
     found = dict[str, Tensor]()
     for name, own in of_student.items():
@@ -131,9 +137,7 @@ def _num_layers(weights: Mapping[str, Tensor], part: str) -> int:
     return 1 + max(int(one[2]) for one in found if one[1] == part)
 
 
-def new_model(
-    config: Config, tokenizers: Tokenizers, initial: InitialModel | None = None
-) -> Transformer:
+def new_model(config: Config, tokenizers: Tokenizers, initial: InitialModel | None = None) -> Transformer:
     """A model on the CPU, with random weights or those of `initial`; `training.frozen` parameters are frozen."""
     seed_everything(config.seed, "weights")
     model = Transformer(config.model, *(tokenizer.vocab_size for tokenizer in tokenizers))
@@ -189,7 +193,7 @@ def checked_origin(checkpoint: Checkpoint) -> dict[str, Any]:
     if INIT_FROM not in checkpoint.state():
         return {}
     origin = checkpoint.training_state().part(INIT_FROM)
-    names = {name: origin.text(name, most=_MOST_CHARACTERS) for name in ("run", "checkpoint", "run_id", "sha256")}  # fmt: skip
+    names = {name: origin.text(name, most=_MOST_CHARACTERS) for name in ("run", "checkpoint", "run_id", "sha256")}
     return names | {"step": origin.count("step")}
 
 
@@ -201,9 +205,7 @@ def compositions(known: Tokenizer, extended: Tokenizer) -> list[list[int]]:
     return [[ids[one] for one in of_entry if ids[one] != known.unk_id] for of_entry in pieces]
 
 
-def with_new_rows(
-    table: Tensor, rows: Sequence[Sequence[int]], generator: torch.Generator
-) -> Tensor:
+def with_new_rows(table: Tensor, rows: Sequence[Sequence[int]], generator: torch.Generator) -> Tensor:
     """A table with further rows: the mean of the rows that make up the entry, or of all rows plus a little noise.
 
     With the mean of all rows, no new word is likelier than an average one, so the probabilities of the old words
@@ -316,9 +318,7 @@ def _tags_read(sequences: SequenceFormat) -> str:
 
 def _hint_for_directions(was: Config, old: SequenceFormat) -> str:
     if not old.tags:
-        return (
-            "translate into one language, as the run does, or train a new model without init_from"
-        )
+        return "translate into one language, as the run does, or train a new model without init_from"
     return (
         "translate into languages of the run: into one with data.target_tag: true, into several with data.both_directions: true or "
         f"with corpora that name their target_language; the run translates {_directions(was)}"
@@ -382,7 +382,7 @@ def frozen_names(model: Transformer, names: Sequence[str]) -> set[str]:
         # A tied embedding has no parameter of its own; it uses that of the output.
         is_tied = model.source_embedding is None or model.target_embedding is None
         own = {"output.weight"} if name == "embeddings" and is_tied else set()
-        found = own | {one for one in parameters if any(f"{one}.".startswith(f"{prefix}.") for prefix in prefixes)}  # fmt: skip
+        found = own | {one for one in parameters if any(f"{one}.".startswith(f"{prefix}.") for prefix in prefixes)}
         if not found:
             raise ConfigError(
                 f"training.frozen: no parameter's name begins with {name}",
@@ -399,7 +399,7 @@ def frozen_names(model: Transformer, names: Sequence[str]) -> set[str]:
 
 def _hint_on_parameters(name: str, parameters: Sequence[str]) -> str:
     parts = (parameter.split(".") for parameter in parameters)
-    known = dict.fromkeys([*_PARTS, *(".".join(one[:n]) for one in parts for n in range(1, 1 + len(one)))])  # fmt: skip
+    known = dict.fromkeys([*_PARTS, *(".".join(one[:n]) for one in parts for n in range(1, 1 + len(one)))])
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     guess = f"did you mean {close[0]}? " if close else ""
     return f"{guess}the parts are {', '.join(_PARTS)}; tfm info --parameters lists all names"
@@ -408,7 +408,9 @@ def _hint_on_parameters(name: str, parameters: Sequence[str]) -> str:
 # The refusal of a model whose training cannot fit into memory, before anything is allocated.
 
 
-_LOWER = "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"
+_LOWER = (
+    "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"
+)
 _SHARES = "if a GPU can hold the weights alone, share the training among several: start a process for each with torchrun, and --set runtime.sharding=full"
 _MORE_SHARES = "if a GPU can hold the weights alone, start more processes with torchrun, each with a GPU of its own"
 

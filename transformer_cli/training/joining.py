@@ -257,9 +257,7 @@ class Heartbeats:
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
-        self._thread.join(
-            timeout=BEAT_SECONDS
-        )  # after an error it may wait for a store that is gone
+        self._thread.join(timeout=BEAT_SECONDS)  # after an error it may wait for a store that is gone
 
     def lost_ranks(self) -> str:
         """The ranks that have been silent for a while, for a message; waits a few seconds for the first of them."""
@@ -341,11 +339,7 @@ def require_same_settings(config: Config, processes: Processes, *, from_scratch:
         own.pop(name, None)
     of_main, *others = processes.gathered(own)
     for rank, of_other in enumerate(others, start=1):
-        names = sorted(
-            name
-            for name in of_main.keys() | of_other.keys()
-            if of_main.get(name) != of_other.get(name)
-        )
+        names = sorted(name for name in of_main.keys() | of_other.keys() if of_main.get(name) != of_other.get(name))
         if names:
             lines = [
                 f"\n    {name}: {as_written(of_main.get(name))} in rank 0, {as_written(of_other.get(name))} in rank {rank}"
@@ -374,11 +368,7 @@ def data_of_main(
     """
     data = prepare() if processes.is_main else None
     told = processes.from_main(
-        lambda: (
-            {"fingerprint": dict(data.fingerprint), "holder": read_holder(folder.path)}
-            if data
-            else None
-        )
+        lambda: {"fingerprint": dict(data.fingerprint), "holder": read_holder(folder.path)} if data else None
     )
     if data is not None:
         return data
@@ -410,9 +400,7 @@ class SharedEngine:
     engine: Engine
     processes: Processes
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         by_rank = self._indices_by_rank([len(request.ids) for request in requests])
         own = [requests[index] for index in by_rank[self.processes.rank]]
@@ -428,16 +416,12 @@ class SharedEngine:
     ) -> float:
         """See `Engine.negative_log_likelihood`."""
         pairs = list(zip(sources, targets, strict=True))
-        indices = self._indices_by_rank([max(map(len, pair)) for pair in pairs])[
-            self.processes.rank
-        ]
+        indices = self._indices_by_rank([max(map(len, pair)) for pair in pairs])[self.processes.rank]
         own_sources = [sources[index] for index in indices]
         own_targets = [targets[index] for index in indices]
         return sum(
             self._gathered(
-                lambda: self.engine.negative_log_likelihood(
-                    own_sources, own_targets, batch_tokens=batch_tokens
-                )
+                lambda: self.engine.negative_log_likelihood(own_sources, own_targets, batch_tokens=batch_tokens)
             )
         )
 

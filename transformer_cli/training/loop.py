@@ -100,9 +100,7 @@ def run_loop(
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
     training, model, optimizer = experiment.training, experiment.model, experiment.optimizer
-    state = _State(
-        progress, meter, training, validate, save, callbacks, experiment.runner.processes
-    )
+    state = _State(progress, meter, training, validate, save, callbacks, experiment.runner.processes)
     meter.start_lap()
     while True:
         is_at_end = reaches_limit(state.progress, training)
@@ -271,9 +269,7 @@ class Progress:
         """Completed epochs."""
         return self.position.epoch
 
-    def after_validation(
-        self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None
-    ) -> Self:
+    def after_validation(self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None) -> Self:
         """After a validation at this step; NaN is never among the best.
 
         Among equal values of the metric the lowest loss is the best, and of equal losses the earliest. For
@@ -340,9 +336,7 @@ class Progress:
         best = state.numbers("best_goodness")
         # Earlier checkpoints do not have these losses: then the earlier validation wins each tie.
         has_losses = "best_losses" in state.values
-        losses = (
-            state.numbers("best_losses", with_nan=True) if has_losses else [-math.inf] * len(best)
-        )
+        losses = state.numbers("best_losses", with_nan=True) if has_losses else [-math.inf] * len(best)
         if len(losses) != len(best):
             raise state.refusal("best_losses", f"has {len(losses)} values instead of {len(best)}")
         # Earlier checkpoints do not have these counts: they know one process, and no schedule plateau.
@@ -364,9 +358,7 @@ class Progress:
         )
 
 
-def micro_batches_of_an_update(
-    progress: Progress, training: TrainingConfig, num_processes: int
-) -> int | None:
+def micro_batches_of_an_update(progress: Progress, training: TrainingConfig, num_processes: int) -> int | None:
     """The number of micro-batches of each update, over all processes; None if `training.update_tokens` decides it.
 
     A new run makes an update of `training.accumulate` batches of each process. A resumed run keeps the number that
@@ -437,9 +429,7 @@ def train_step(
     num_source_tokens = sum(batch.num_source_tokens for batch in micro_batches)
     num_target_tokens = sum(batch.num_target_tokens for batch in micro_batches)
     if not runner.processes.is_alone:
-        num_source_tokens, num_target_tokens = runner.processes.sums(
-            num_source_tokens, num_target_tokens
-        )
+        num_source_tokens, num_target_tokens = runner.processes.sums(num_source_tokens, num_target_tokens)
 
     def sum_step_by_step(batches: Iterable[Batch]) -> list[LossSums]:
         optimizer.zero_grad()
@@ -509,9 +499,7 @@ def build_objective(
         device: of the model; its fastest form of the loss is used.
         is_compiled: whether torch.compile makes kernels for the losses.
     """
-    labels = SmoothedLabels.of(
-        vocab_size, Tokenizer.pad_id, training.label_smoothing, training.smoothed_over
-    )
+    labels = SmoothedLabels.of(vocab_size, Tokenizer.pad_id, training.label_smoothing, training.smoothed_over)
     if training.r_drop is not None:
         loss = accelerated_loss(r_drop_loss, device, is_compiled=is_compiled)
         return RDrop(labels, training.r_drop, loss)
@@ -660,9 +648,7 @@ class UpdateRunner:
     max_cells: int | None = None
     """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
 
-    def summed(
-        self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], seed: int
-    ) -> tuple[LossSums, int]:
+    def summed(self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], seed: int) -> tuple[LossSums, int]:
         """Sum gradients and losses over the micro-batches of all processes; when memory is too small, start again with each batch cut in two halves.
 
         Args:
@@ -707,9 +693,7 @@ class UpdateRunner:
     def _halves_after(self, error: Exception, batches: Sequence[Batch]) -> list[Batch]:
         """The batches in halves, because memory was too small for them."""
         if self.is_sharded:
-            raise _out_of_memory(
-                "and with runtime.sharding: full, batches cannot be cut in halves"
-            ) from error
+            raise _out_of_memory("and with runtime.sharding: full, batches cannot be cut in halves") from error
         halves = [half for batch in batches for half in batch.halves()]
         if len(halves) == len(batches):
             raise _out_of_memory("even with a single sentence at a time") from error
@@ -761,11 +745,7 @@ def _cut_to(max_cells: int, batches: Sequence[Batch]) -> tuple[Sequence[Batch], 
     """The batches in parts of at most `max_cells`, or of one sentence; and how often they were cut in two."""
     num_halvings = 0
     while True:
-        parts = [
-            part
-            for batch in batches
-            for part in (batch.halves() if batch.num_cells > max_cells else [batch])
-        ]
+        parts = [part for batch in batches for part in (batch.halves() if batch.num_cells > max_cells else [batch])]
         if len(parts) == len(batches):
             return batches, num_halvings
         batches, num_halvings = parts, num_halvings + 1

@@ -47,11 +47,7 @@ class Optimizer:
         training: TrainingConfig,
         precision: torch.dtype = torch.float32,
     ) -> None:
-        self._parameters = {
-            name: parameter
-            for name, parameter in model.named_parameters()
-            if parameter.requires_grad
-        }
+        self._parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         self.torch_optimizers = _build(self._parameters, training)
         owners = {
             id(parameter): one
@@ -63,13 +59,9 @@ class Optimizer:
         """The name of each parameter, and the optimizer that changes it."""
         devices = {parameter.device for parameter in self._parameters.values()}
         self.decides_on_device = all(
-            _heeds_found_inf(type(one), device)
-            for one in self.torch_optimizers
-            for device in devices
+            _heeds_found_inf(type(one), device) for one in self.torch_optimizers for device in devices
         )
-        self._clips_in_update = all(
-            _divides_gradients(one, self._parameters.values()) for one in self.torch_optimizers
-        )
+        self._clips_in_update = all(_divides_gradients(one, self._parameters.values()) for one in self.torch_optimizers)
         self._clip_divisor: Tensor | None = None  # (), of the gradients, in the next update
         is_scaled = precision == torch.float16
         self.scale = GradientScale(next(model.parameters()).device) if is_scaled else None
@@ -211,9 +203,7 @@ def _divides_gradients(optimizer: torch.optim.Optimizer, parameters: Iterable[Te
     return is_adam and all(one.is_cuda and not is_sharded(one) for one in parameters)
 
 
-def _build(
-    parameters: Mapping[str, nn.Parameter], training: TrainingConfig
-) -> tuple[torch.optim.Optimizer, ...]:
+def _build(parameters: Mapping[str, nn.Parameter], training: TrainingConfig) -> tuple[torch.optim.Optimizer, ...]:
     """PyTorch's optimizers, two for muon; weight decay applies to matrices only."""
     without_tracer()
     adams: dict[str, Any] = {
@@ -243,9 +233,7 @@ def _build(
 def _groups(parameters: Iterable[nn.Parameter], decay: float) -> list[dict[str, Any]]:
     """The parameter groups of matrices, with weight decay, and of vectors, without."""
     listed = list(parameters)
-    matrices, vectors = (
-        [p for p in listed if (p.ndim >= 2) is is_matrix] for is_matrix in (True, False)
-    )
+    matrices, vectors = ([p for p in listed if (p.ndim >= 2) is is_matrix] for is_matrix in (True, False))
     return [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
 
 
@@ -376,9 +364,7 @@ class GradientScale:
 # Learning-rate schedules: the learning rate is a pure function of the step and, for plateau, of the number of drops.
 
 
-def learning_rate(
-    step: int, training: TrainingConfig, *, d_model: int, num_drops: int = 0
-) -> float:
+def learning_rate(step: int, training: TrainingConfig, *, d_model: int, num_drops: int = 0) -> float:
     """The learning rate of update `step`, which counts from 1.
 
     Args:
@@ -404,9 +390,7 @@ def learning_rate(
         case "cosine":
             angle = _share_done(step, warmup_steps, training) * torch.pi
             # Rounded to float32, so that runs of older versions can be resumed.
-            return float(
-                lowest + (peak - lowest) * 0.5 * (1 + torch.cos(torch.tensor(angle)).item())
-            )
+            return float(lowest + (peak - lowest) * 0.5 * (1 + torch.cos(torch.tensor(angle)).item()))
         case "linear":
             return lowest + (peak - lowest) * (1 - _share_done(step, warmup_steps, training))
         case "warmup_stable_decay":
@@ -464,8 +448,7 @@ class MovingAverage:
         """
         share = 1 - min(self.decay, (1 + step) / (10 + step))
         weights, averages = (
-            [own_part(parameter.detach()) for parameter in model.parameters()]
-            for model in (self._trained, self.model)
+            [own_part(parameter.detach()) for parameter in model.parameters()] for model in (self._trained, self.model)
         )
         if is_finite.device.type != "cpu":
             differences = torch._foreach_sub(weights, averages)

@@ -200,9 +200,7 @@ class GradientSums:
         *are_used, is_outdated = self.processes.any_of(
             *(parameter.grad is not None for parameter in self.parameters), self._is_outdated
         )
-        if (
-            is_outdated
-        ):  # a process had to compute the gradients again after it had sent some of them
+        if is_outdated:  # a process had to compute the gradients again after it had sent some of them
             for sent in self._sent:
                 sent.wait()
             self._sent = []
@@ -228,13 +226,8 @@ class GradientSums:
 
     def _send_next(self, losses: Sequence[Tensor] = ()) -> None:
         bucket = self.buckets[len(self._sent)]
-        gradients = [
-            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            for parameter in bucket
-        ]
-        self._sent.append(
-            _Sent([*gradients, *(loss.to(self._dtype) for loss in losses)], self.processes)
-        )
+        gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in bucket]
+        self._sent.append(_Sent([*gradients, *(loss.to(self._dtype) for loss in losses)], self.processes))
 
 
 class _Sent:

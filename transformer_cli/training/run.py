@@ -203,9 +203,13 @@ def train(
             may_change = from_scratch or accept_data_change
             config = _with_given(config, splits, languages, folder, processes, may_change)
         session = prepare_session(
-            folder, config, machine, processes,
-            from_scratch=from_scratch, accept_data_change=accept_data_change,
-        )  # fmt: skip
+            folder,
+            config,
+            machine,
+            processes,
+            from_scratch=from_scratch,
+            accept_data_change=accept_data_change,
+        )
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
             _train_session(session, folder, [*callbacks, *([time_limit] if time_limit else [])])
@@ -236,9 +240,7 @@ def _checked_arguments(
 ) -> tuple[list[Callback], dict[str, Given] | None]:
     """The callbacks, and the splits of the data; checked before the work begins, so that a mistake does not end a long training."""
     if not isinstance(config, Config):
-        raise TypeError(
-            f"config: {config!r} is no Config; load_config makes one of a file or a name"
-        )
+        raise TypeError(f"config: {config!r} is no Config; load_config makes one of a file or a name")
     checked = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
     if wrong := [one for one in checked if not isinstance(one, Callback)]:
         raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
@@ -316,9 +318,7 @@ def _one_training() -> Iterator[None]:
         _one_at_a_time.release()
 
 
-def _train_session(
-    session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]
-) -> None:
+def _train_session(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     """Train until the end or a request to stop, with the callbacks of the caller and those of every training; raises as `train`."""
     config, processes = session.config, session.experiment.runner.processes
     with SignalRequests() as request:
@@ -342,7 +342,7 @@ def _train_session(
         progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
     received: list[int] = processes.gathered(request.signal_number or 0)
     if any(received) and not is_finished(progress, config.training):
-        what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
+        what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"
         raise InterruptedBySignal(max(received), f"{what}{who_received(received)}")
     if is_finished(progress, config.training):
         alarms.require_convergence(progress.step)
@@ -356,9 +356,7 @@ def who_received(received: Sequence[int]) -> str:
     return f", because rank {received.index(number)} received {signal.Signals(number).name}"
 
 
-def _end(
-    session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
-) -> None:
+def _end(session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool) -> None:
     """Average the checkpoints of a run that is done, say how good it is, and say why the training has ended."""
     config, tokenizers, translator = session.config, session.data.tokenizers, None
     is_done = is_finished(session.progress, config.training)
@@ -454,9 +452,7 @@ def _session_with_data(
     return_freed_memory()
     if config.training.batch_tokens == "auto":
         config = with_fitting_batches(config, data, machine, processes)
-    session = build_session(
-        folder, config, data, machine, processes, initial=initial, newest=newest
-    )
+    session = build_session(folder, config, data, machine, processes, initial=initial, newest=newest)
     session.origin = origin
     # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
     trains_on = not is_finished(session.progress, config.training)
@@ -491,9 +487,7 @@ def _record_seen_words(
         earlier = initial.trained.seen_words
     has_begun = newest is not None or initial is not None
     if words is not None and (earlier is not None or not has_begun):
-        write_seen_words(
-            folder.seen_words_file, words if earlier is None else words.joined(earlier)
-        )
+        write_seen_words(folder.seen_words_file, words if earlier is None else words.joined(earlier))
     elif (newest is None or is_streaming(data.config.data)) and folder.seen_words_file.exists():
         # What lies there tells of other data: of a start without a checkpoint, or of those before the stream.
         remove([folder.seen_words_file])
@@ -569,9 +563,7 @@ def build_session(
     else:
         progress, validation = _restore(newest, model, optimizer, average, meter)
         if not is_finished(progress, config.training):
-            logger.info(
-                "resuming %s at step %d; %s", folder.path, progress.step, machine.describe()
-            )
+            logger.info("resuming %s at step %d; %s", folder.path, progress.step, machine.describe())
     num_batches = micro_batches_of_an_update(progress, config.training, processes.size)
     progress = replace(progress, num_micro_batches=num_batches)
     updates = open_updates(
@@ -594,9 +586,7 @@ def build_session(
         logger.info("%s", compilation.reason)
     if compilation.layers:
         compile_layers(model)
-    objective = build_objective(
-        config.training, vocab_sizes[1], machine.device, is_compiled=compilation.loss
-    )
+    objective = build_objective(config.training, vocab_sizes[1], machine.device, is_compiled=compilation.loss)
     experiment = Experiment(
         model=model,
         optimizer=optimizer,
@@ -609,10 +599,18 @@ def build_session(
         average=average,
     )
     return TrainingSession(
-        config, data, experiment, progress, meter, checkpoints, validation_pairs(config, data),
-        validation, seen=all_seen_lengths(data, config, newest, initial), compilation=compilation,
+        config,
+        data,
+        experiment,
+        progress,
+        meter,
+        checkpoints,
+        validation_pairs(config, data),
+        validation,
+        seen=all_seen_lengths(data, config, newest, initial),
+        compilation=compilation,
         files=portable_files(config, *data.tokenizers),
-    )  # fmt: skip
+    )
 
 
 def all_seen_lengths(
@@ -754,9 +752,7 @@ class TrainingSession:
         experiment, processes = self.experiment, self.experiment.runner.processes
         scale = experiment.optimizer.scale
         is_validated = self.validation.get("step") == progress.step
-        model, optimizer = tensors_to_save(
-            experiment.model, experiment.optimizer, experiment.average
-        )
+        model, optimizer = tensors_to_save(experiment.model, experiment.optimizer, experiment.average)
         if not processes.is_alone:
             progress = progress.known_to_all(processes)
             model, optimizer = gathered(model, processes), gathered(optimizer, processes)

@@ -18,9 +18,7 @@ def _files(root: Path, *corpora: dict[str, Any], **settings: Any) -> DataConfig:
     return _config(source="files", root=str(root), corpora=list(corpora), **settings)
 
 
-def _pairs(
-    data: DataConfig, split: Any = "train", report: ReadingReport | None = None
-) -> list[SentencePair]:
+def _pairs(data: DataConfig, split: Any = "train", report: ReadingReport | None = None) -> list[SentencePair]:
     return list(read_pairs(data, split, seed=1, report=report))
 
 
@@ -44,9 +42,7 @@ def test_pairs_know_their_corpus(corpora: Path) -> None:
 
 
 def test_given_splits_are_taken_as_they_are(corpora: Path) -> None:
-    data = _files(
-        corpora, {"path": "big.tsv", "split": "train"}, {"path": "held.tsv", "split": "validation"}
-    )
+    data = _files(corpora, {"path": "big.tsv", "split": "train"}, {"path": "held.tsv", "split": "validation"})
     assert len(_pairs(data)) == 2000
     assert len(_pairs(data, "validation")) == 7
 
@@ -66,26 +62,20 @@ def test_adding_data_moves_no_pair_to_another_split(corpora: Path) -> None:
     splits = {split: set(_pairs(before, split)) for split in ("train", "validation", "test")}
     content = (corpora / "big.tsv").read_text(encoding="utf-8")
     (corpora / "big.tsv").write_text("new\tnuovo\n" + content + "other\taltro\n", encoding="utf-8")
-    after = _files(
-        corpora, {"path": "big.tsv"}, {"path": "small.tsv"}, validation_share=0.2, test_share=0.2
-    )
+    after = _files(corpora, {"path": "big.tsv"}, {"path": "small.tsv"}, validation_share=0.2, test_share=0.2)
     for split, pairs in splits.items():
         assert pairs <= set(_pairs(after, split))
 
 
 def test_drawn_splits_do_not_depend_on_the_seed(corpora: Path) -> None:
     data = _files(corpora, {"path": "small.tsv"}, validation_share=0.5)
-    assert list(read_pairs(data, "validation", seed=1)) == list(
-        read_pairs(data, "validation", seed=2)
-    )
+    assert list(read_pairs(data, "validation", seed=1)) == list(read_pairs(data, "validation", seed=2))
 
 
 def test_reading_streams(corpora: Path) -> None:
     (corpora / "big.tsv").write_bytes(b"a\tb\n" * 5 + b"no second column\n")
     report = ReadingReport()
-    pairs = read_pairs(
-        _files(corpora, {"path": "big.tsv", "split": "train"}), "train", seed=1, report=report
-    )
+    pairs = read_pairs(_files(corpora, {"path": "big.tsv", "split": "train"}), "train", seed=1, report=report)
     assert next(pairs) == SentencePair("a", "b", 0)
     assert report.num_rows == 1
     with pytest.raises(DataError, match=r"big\.tsv:6"):
@@ -102,7 +92,7 @@ def test_a_side_of_numbers_gives_one_warning_with_the_settings_that_choose_colum
         _pairs(_files(corpora, {"path": "tatoeba.tsv", **ids}), split)
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == 2
-    assert "data.corpora.0 (tatoeba.tsv): the source is a number in 100 of the first 100" in warnings[0]  # fmt: skip
+    assert "data.corpora.0 (tatoeba.tsv): the source is a number in 100 of the first 100" in warnings[0]
     assert "the target is a number" in warnings[1]
     assert "set source_field and target_field" in warnings[1]
     caplog.clear()

@@ -18,9 +18,7 @@ from transformer_cli.config.data import FilesData
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import read_pairs
 
-ANY = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+ANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": gzip.compress,
@@ -55,9 +53,7 @@ NOISE = st.one_of(
 NOISY_PAIRS = st.lists(st.tuples(NOISE, NOISE), min_size=1, max_size=12)
 
 
-def _read(
-    root: Path, corpus: dict[str, Any], policy: str
-) -> tuple[list[SentencePair], ReadingReport]:
+def _read(root: Path, corpus: dict[str, Any], policy: str) -> tuple[list[SentencePair], ReadingReport]:
     data = FilesData.model_validate(
         {
             "source": "files",
@@ -137,10 +133,7 @@ def test_noise_in_csv_never_shifts_a_pair(
         text += b"".join(line_ends_inside)
         return b'"%d|%b"' % (number, text.replace(b'"', b'""'))
 
-    rows = [
-        quoted(number, source) + b"," + quoted(number, target)
-        for number, (source, target) in enumerate(noise)
-    ]
+    rows = [quoted(number, source) + b"," + quoted(number, target) for number, (source, target) in enumerate(noise)]
     (tmp_path / "a.csv").write_bytes(b"\r\n".join(rows))
     _assert_aligned(*_read(tmp_path, {"path": "a.csv"}, policy), len(noise))
 
@@ -155,9 +148,7 @@ def test_noise_in_json_lines_never_shifts_a_pair(
     noise: list[tuple[str, str]], ascii_only: bool, tmp_path: Path
 ) -> None:
     rows = [
-        json.dumps(
-            {"en": f"{number}|{source}", "it": f"{number}|{target}"}, ensure_ascii=ascii_only
-        )
+        json.dumps({"en": f"{number}|{source}", "it": f"{number}|{target}"}, ensure_ascii=ascii_only)
         for number, (source, target) in enumerate(noise)
     ]
     (tmp_path / "a.jsonl").write_bytes("\r\n".join(rows).encode("utf-8", "surrogatepass"))

@@ -36,13 +36,9 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("suffix", COMPRESS)
-@settings(
-    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(members=st.lists(st.binary(max_size=2000), min_size=1, max_size=4))
-def test_concatenated_members_give_all_their_bytes(
-    suffix: str, members: list[bytes], tmp_path: Path
-) -> None:
+def test_concatenated_members_give_all_their_bytes(suffix: str, members: list[bytes], tmp_path: Path) -> None:
     path = _written(tmp_path, f"a.txt{suffix}", b"".join(map(COMPRESS[suffix], members)))
     assert _read(path) == b"".join(members)
 
@@ -85,18 +81,14 @@ def test_skippable_frames_of_zstd_are_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("content", [b"", b"plain text\n"])
-def test_plain_data_under_a_compressed_name_is_an_error(
-    suffix: str, content: bytes, tmp_path: Path
-) -> None:
+def test_plain_data_under_a_compressed_name_is_an_error(suffix: str, content: bytes, tmp_path: Path) -> None:
     path = _written(tmp_path, f"a.txt{suffix}", content)
     with pytest.raises(DataError, match=rf"a\.txt{suffix}: its name ends in {suffix}, but"):
         _read(path)
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_compressed_data_under_a_plain_name_is_an_error_that_names_the_suffix(
-    suffix: str, tmp_path: Path
-) -> None:
+def test_compressed_data_under_a_plain_name_is_an_error_that_names_the_suffix(suffix: str, tmp_path: Path) -> None:
     path = _written(tmp_path, "a.txt", COMPRESS[suffix](TEXT))
     with pytest.raises(DataError, match=f"its name should end in {suffix}"):
         _read(path)
@@ -111,10 +103,7 @@ def test_a_workbook_under_the_name_of_a_table_is_an_error_that_says_what_to_do(
 
 
 def test_text_that_merely_begins_like_a_format_is_text(tmp_path: Path) -> None:
-    assert (
-        _read(_written(tmp_path, "a.txt", b"BZh is short for nothing\n"))
-        == b"BZh is short for nothing\n"
-    )
+    assert _read(_written(tmp_path, "a.txt", b"BZh is short for nothing\n")) == b"BZh is short for nothing\n"
 
 
 @pytest.mark.long

@@ -19,11 +19,14 @@ PAIRS = {
     "windows-1252": [("The café.", "Le café."), ("A “quote”;", "Où est l'été ?\tnon"), ("x", "naïf €")],
     "windows-1250": [("The boat.", "Żółta łódź"), ("Good day.", "Dzień dobry, proszę.")],
     "windows-1251": [("Good morning.", "Доброе утро."), ("The town.", "Большой город")],
-    "shift_jis": [("The station.", "駅はどこですか。"), ("A table, a chart.", "表とソの能力")],  # second bytes are | and \\
+    "shift_jis": [
+        ("The station.", "駅はどこですか。"),
+        ("A table, a chart.", "表とソの能力"),
+    ],  # second bytes are | and \\
     "euc-kr": [("Hello.", "안녕하세요.")],
     "gb18030": [("Hello.", "你好吗？")],
     "utf-16": [("Hello.", "Perché 你 🙂")],
-}  # fmt: skip
+}
 
 
 def quoted(text: str) -> str:
@@ -74,9 +77,7 @@ def test_a_training_never_guesses_and_its_hint_names_the_setting(tmp_path: Path)
 
 def test_bytes_that_the_encoding_does_not_have_follow_the_setting_for_them(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_bytes(b"sea\tcaf\xe9\nsky\tb\x81d\n")
-    with pytest.raises(
-        DataError, match=r"a\.tsv:2: character 2 of the sentence is not windows-1252"
-    ):
+    with pytest.raises(DataError, match=r"a\.tsv:2: character 2 of the sentence is not windows-1252"):
         read(tmp_path, path="a.tsv", encoding="windows-1252")
     assert read(tmp_path, "skip", path="a.tsv", encoding="windows-1252") == [("sea", "café")]
     assert read(tmp_path, "replace", path="a.tsv", encoding="windows-1252")[1] == (
@@ -113,9 +114,7 @@ def test_files_are_found_in_one_encoding_or_refused(tmp_path: Path) -> None:
     for path, text in zip(paths, (german, polish), strict=True):
         path.write_bytes(text.encode("windows-1250"))
     found = encoding_of(paths, None)
-    assert (
-        found.name == "windows-1250"
-    )  # of the German file alone, windows-1252 gives the same text
+    assert found.name == "windows-1250"  # of the German file alone, windows-1252 gives the same text
     assert found.doubt is not None
     paths[0].write_bytes("Доброе утро, как ваши дела?\n".encode("windows-1251"))
     with pytest.raises(DataError, match=r"in different encodings|can be read in"):

@@ -16,9 +16,7 @@ DEFAULTS = Fields(None, None, "en", "it", "data.corpora.0")
         (["en", "b"], ("en", "b")),
     ],
 )
-def test_without_names_fields_are_found_by_what_rows_usually_have(
-    names: list[str], paths: tuple[str, str]
-) -> None:
+def test_without_names_fields_are_found_by_what_rows_usually_have(names: list[str], paths: tuple[str, str]) -> None:
     assert field_paths(names, DEFAULTS, "a.jsonl") == paths
 
 
@@ -58,9 +56,7 @@ def test_a_path_leads_to_text(row: dict[str, object], path: str, text: bytes) ->
         ({"a": {"b": ["x"]}}, r"field a\.b holds a list, where text is expected"),
     ],
 )
-def test_a_path_that_leads_nowhere_stops_with_the_row_and_what_is_there(
-    row: dict[str, object], message: str
-) -> None:
+def test_a_path_that_leads_nowhere_stops_with_the_row_and_what_is_there(row: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=rf"^a\.jsonl:3: {message}"):
         value_at(row, "a.b", "a.jsonl:3")
 

@@ -87,31 +87,23 @@ def test_a_slice_of_a_split_is_read(books: Path) -> None:
 @BOTH_WAYS
 def test_a_split_that_does_not_exist_is_an_error_that_names_it(streamed: bool, books: Path) -> None:
     corpus = {"dataset": "parquet", "data_files": "books.parquet", "streamed": streamed}
-    with pytest.raises(
-        DataError, match=r"parquet: the datasets library cannot read it: .*split.*test"
-    ) as caught:
+    with pytest.raises(DataError, match=r"parquet: the datasets library cannot read it: .*split.*test") as caught:
         _read(books, **corpus, dataset_split="test")
     assert "dataset_split (test)" in str(caught.value.hint)
 
 
 @BOTH_WAYS
-def test_a_field_that_does_not_exist_is_an_error_that_names_those_found(
-    streamed: bool, books: Path
-) -> None:
+def test_a_field_that_does_not_exist_is_an_error_that_names_those_found(streamed: bool, books: Path) -> None:
     corpus = {"dataset": "parquet", "data_files": "books.parquet", "streamed": streamed}
     with pytest.raises(DataError, match="parquet: no column sentence, found id, translation"):
         _read(books, **corpus, source_field="sentence")
     with pytest.raises(DataError, match=r"parquet:1: no field translation\.fr, found en, it"):
         _read(books, **corpus, source_field="translation.fr")
-    with pytest.raises(
-        DataError, match="parquet:1: field id holds a number, where text is expected"
-    ):
+    with pytest.raises(DataError, match="parquet:1: field id holds a number, where text is expected"):
         _read(books, **corpus, source_field="id")
 
 
-def test_a_data_set_without_rows_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_set_without_rows_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
     empty = datasets.Dataset.from_dict({"translation": []})
@@ -134,9 +126,7 @@ def test_a_missing_local_file_exits_with_66(streamed: bool, tmp_path: Path) -> N
 
 
 @BOTH_WAYS
-def test_without_a_hub_the_message_names_the_built_in_and_the_local_way(
-    streamed: bool, tmp_path: Path
-) -> None:
+def test_without_a_hub_the_message_names_the_built_in_and_the_local_way(streamed: bool, tmp_path: Path) -> None:
     with pytest.raises(
         MissingInputError,
         match=r"^Helsinki-NLP/opus_books en-it: the Hugging Face hub cannot be reached",
@@ -166,9 +156,7 @@ def test_the_library_is_called_with_the_settings_of_the_config(
     assert asked == [("a/b", "en-it", options)]
 
 
-def test_a_data_set_that_does_not_exist_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_set_that_does_not_exist_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
     def load_dataset(*_: Any, **__: Any) -> None:
@@ -217,9 +205,7 @@ def test_the_fingerprint_follows_what_is_asked_for_and_the_content_of_local_file
     assert fingerprint_hub(_data(books, **corpora[-1]), 0) != fingerprints[-1]
 
 
-def test_there_is_no_progress_bar_without_a_terminal(
-    books: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_there_is_no_progress_bar_without_a_terminal(books: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _read(books, dataset="parquet", data_files="books.parquet")
     assert capfd.readouterr() == ("", "")
 
@@ -248,9 +234,7 @@ def commits(root: Path, **corpus: Any) -> list[str]:
     return [value for name, value in found.items() if name.startswith("commit of ")]
 
 
-def test_the_fingerprint_has_the_commit_of_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fingerprint_has_the_commit_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = fake_hub(monkeypatch, SHA)
     assert commits(tmp_path, dataset="a/b", revision="v1") == [SHA]
     assert asked == [("a/b", "v1")]
@@ -276,9 +260,7 @@ def test_without_a_hub_the_commit_is_that_of_the_copy_on_this_machine(
     assert commits(tmp_path, dataset="a/b", revision="v1") == ["e" * 40]
 
 
-def test_another_commit_is_a_change_and_an_unknown_one_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_commit_is_a_change_and_an_unknown_one_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fingerprint_at(sha: str | None) -> dict[str, str]:
         fake_hub(monkeypatch, sha)
         return fingerprint_hub(_data(tmp_path, dataset="a/b"), 0)
@@ -310,15 +292,11 @@ def test_a_streamed_data_set_is_downloaded_once_and_prepared_like_any_other(
     for streamed in (False, True):
         corpus = {"dataset": "parquet", "data_files": "books.parquet", "streamed": streamed}
         data = _data(books, **corpus, max_pairs=max_pairs)
-        config = Config.model_validate(
-            {"name": "a", "data": data, "training": {"max_steps": 1, "batch_sentences": 2}}
-        )
+        config = Config.model_validate({"name": "a", "data": data, "training": {"max_steps": 1, "batch_sentences": 2}})
         folder = books / f"runs/{streamed}/data"
         prepare_data(config, folder)
         prepared[streamed] = {
-            file.name: file.read_bytes()
-            for file in folder.iterdir()
-            if file.name != "fingerprint.json"
+            file.name: file.read_bytes() for file in folder.iterdir() if file.name != "fingerprint.json"
         }
     assert loaded.count(True) == 1
     assert prepared[True] == prepared[False]
@@ -334,9 +312,7 @@ def test_a_stream_that_breaks_leaves_no_data(books: Path, monkeypatch: pytest.Mo
     stream = datasets.IterableDataset.from_generator(break_off)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: stream)
     data = _data(books, dataset="a/b", streamed=True)
-    config = Config.model_validate(
-        {"name": "a", "data": data, "training": {"max_steps": 1, "batch_sentences": 2}}
-    )
+    config = Config.model_validate({"name": "a", "data": data, "training": {"max_steps": 1, "batch_sentences": 2}})
     with pytest.raises((MissingInputError, DataError), match="reset"):
         prepare_data(config, books / "run" / "data")
     assert list((books / "run").iterdir()) == []

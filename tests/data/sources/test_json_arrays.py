@@ -29,9 +29,7 @@ def read(folder: Path, content: str | bytes) -> list[RawPair]:
 def test_the_objects_of_an_array_are_pairs(tmp_path: Path, indent: int | None, around: str) -> None:
     rows = [{"en": "sea", "it": "mare"}, {"en": "a\n[b]}", "it": "però"}]
     for shape in (rows, [{"id": 1, "translation": row} for row in rows]):
-        text = (
-            around + json.dumps(shape, indent=indent, ensure_ascii=False) + around.strip("\ufeff")
-        )
+        text = around + json.dumps(shape, indent=indent, ensure_ascii=False) + around.strip("\ufeff")
         assert read(tmp_path, text) == [
             RawPair(1, b"sea", b"mare"),
             RawPair(2, b"a\n[b]}", "però".encode()),
@@ -81,9 +79,7 @@ def test_the_items_are_those_of_the_standard_reader_however_the_file_is_cut(
         ('[{"en": "' + "a" * 5_000_000, "item 1 of the array is not JSON"),
     ],
 )
-def test_an_array_that_is_cut_short_or_damaged_is_an_error(
-    content: str, message: str, tmp_path: Path
-) -> None:
+def test_an_array_that_is_cut_short_or_damaged_is_an_error(content: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as refused:
         read(tmp_path, content)
     assert message in refused.value.message

@@ -70,13 +70,11 @@ def test_text_whose_lines_end_with_carriage_returns_is_told(name: str, tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
-def test_a_row_that_fails_because_of_mixed_line_ends_tells_of_them(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_row_that_fails_because_of_mixed_line_ends_tells_of_them(kind: str, tmp_path: Path) -> None:
     separator = {"tsv": "\t", "csv": ","}[kind]
     mixed = table(separator, "\n") + table(separator, "\r", num_rows=3)
     (tmp_path / f"a.{kind}").write_bytes(mixed)
-    with pytest.raises(DataError, match=rf"a\.{kind}:502: \d+ columns, where the first row has 2;") as caught:  # fmt: skip
+    with pytest.raises(DataError, match=rf"a\.{kind}:502: \d+ columns, where the first row has 2;") as caught:
         read(tmp_path, {"path": f"a.{kind}"} | NAMED)
     assert_told(caught.value, f"a.{kind}")
 

@@ -31,9 +31,7 @@ def _lines(folder: Path, content: bytes) -> list[bytes | None]:
     return list(read_lines(path))
 
 
-def _decode(
-    source: bytes, target: bytes, policy: Policy = "error"
-) -> tuple[list[tuple[str, str]], ReadingReport]:
+def _decode(source: bytes, target: bytes, policy: Policy = "error") -> tuple[list[tuple[str, str]], ReadingReport]:
     report = ReadingReport()
     return list(decode_pairs([RawPair(7, source, target)], PLACES, policy, report)), report
 
@@ -76,9 +74,7 @@ def test_lines_are_cut_as_described(content: bytes, lines: list[bytes], tmp_path
     lines=st.lists(st.binary(max_size=12).map(lambda line: b"x" + line.replace(b"\n", b""))),
     chunk_bytes=st.integers(1, 9),
 )
-def test_pieces_in_which_a_file_is_read_do_not_matter(
-    lines: list[bytes], chunk_bytes: int, tmp_path: Path
-) -> None:
+def test_pieces_in_which_a_file_is_read_do_not_matter(lines: list[bytes], chunk_bytes: int, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("transformer_cli.data.sources.lines.CHUNK_BYTES", chunk_bytes)
         found = _lines(tmp_path, b"\n".join(lines))
@@ -87,9 +83,7 @@ def test_pieces_in_which_a_file_is_read_do_not_matter(
 
 def test_a_line_that_is_too_long_is_left_out_in_its_place(tmp_path: Path) -> None:
     longest = b"x" * MAX_LINE_BYTES
-    assert _lines(
-        tmp_path, b"a\n" + longest + b"\r\nb\n" + longest + b"x\nc\n" + longest + b"yy"
-    ) == [
+    assert _lines(tmp_path, b"a\n" + longest + b"\r\nb\n" + longest + b"x\nc\n" + longest + b"yy") == [
         *(b"a", longest, b"b", None),
         *(b"c", None),
     ]
@@ -139,9 +133,7 @@ def test_text_that_is_not_utf_8_stops_with_file_line_and_byte(bad: bytes, side: 
         bad.decode()
     byte = decoding.value.start + 1
     sides = (bad, b"good") if side == 0 else (b"good", bad)
-    with pytest.raises(
-        DataError, match=rf"{PLACES[side]}:7: byte {byte} of the sentence \(0x"
-    ) as caught:
+    with pytest.raises(DataError, match=rf"{PLACES[side]}:7: byte {byte} of the sentence \(0x") as caught:
         _decode(*sides)
     assert caught.value.exit_code == 65
     assert "data.undecodable" in str(caught.value.hint)
@@ -183,10 +175,7 @@ def test_a_nul_byte_on_one_side_skips_both(sides: tuple[bytes, bytes]) -> None:
 def test_a_side_that_is_too_long_skips_both(sides: tuple[bytes | None, bytes | None]) -> None:
     report = ReadingReport()
     assert list(decode_pairs([RawPair(7, *sides)], PLACES, "error", report)) == []
-    assert (
-        report.skipped["a side of more than 1,048,576 bytes"].example
-        == f"{PLACES[sides[1] is None]}:7"
-    )
+    assert report.skipped["a side of more than 1,048,576 bytes"].example == f"{PLACES[sides[1] is None]}:7"
 
 
 @pytest.mark.parametrize(
@@ -201,9 +190,7 @@ def test_unusual_text_is_kept_and_reported(text: str, what: str) -> None:
     for side, sides in enumerate([(text, "good"), ("good", text)]):
         pairs, report = _decode(*(side.encode() for side in sides))
         assert pairs == [sides]
-        assert {name: found.example for name, found in report.unusual.items()} == {
-            what: f"{PLACES[side]}:7"
-        }
+        assert {name: found.example for name, found in report.unusual.items()} == {what: f"{PLACES[side]}:7"}
 
 
 def test_ordinary_text_is_not_reported() -> None:
@@ -215,17 +202,13 @@ def test_ordinary_text_is_not_reported() -> None:
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstandard.compress)],
-)  # fmt: skip
-def test_compressed_data_is_known_by_its_beginning(
-    suffix: str, compress: Callable[[bytes], bytes]
-) -> None:
+)
+def test_compressed_data_is_known_by_its_beginning(suffix: str, compress: Callable[[bytes], bytes]) -> None:
     assert compression_of(compress(b"some text\n" * 9)[:16]) == suffix
     assert compression_of(compress(b"")[:16]) == suffix
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"some text", b"BZh", b"BZh9 begins a tex", b"\x1f", b"PK\x03\x04"]
-)
+@pytest.mark.parametrize("text", [b"", b"some text", b"BZh", b"BZh9 begins a tex", b"\x1f", b"PK\x03\x04"])
 def test_text_is_not_compressed_even_if_it_begins_with_letters_of_a_compressed_file(
     text: bytes,
 ) -> None:

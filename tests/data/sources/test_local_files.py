@@ -56,9 +56,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("kind", TEXTS)
-def test_the_format_and_the_compression_are_read_off_the_name(
-    kind: str, suffix: str, tmp_path: Path
-) -> None:
+def test_the_format_and_the_compression_are_read_off_the_name(kind: str, suffix: str, tmp_path: Path) -> None:
     (tmp_path / f"a.{kind}{suffix}").write_bytes(COMPRESS[suffix](TEXTS[kind].encode()))
     assert _read(tmp_path, path=f"a.{kind}{suffix}") == PAIRS
 
@@ -103,9 +101,7 @@ def test_a_folder_gives_its_tables_and_its_pairs_of_text_and_nothing_else(tmp_pa
 
 
 def test_a_glob_gives_tables_and_pairs_of_text(tmp_path: Path) -> None:
-    _write(
-        tmp_path, x__b_en=b"b\n", x__b_it=b"B\n", y__b_en=b"c\n", y__b_it=b"C\n", y__d_tsv=b"d\tD\n"
-    )
+    _write(tmp_path, x__b_en=b"b\n", x__b_it=b"B\n", y__b_en=b"c\n", y__b_it=b"C\n", y__d_tsv=b"d\tD\n")
     assert _read(tmp_path, path="*/*") == [("b", "B"), ("c", "C"), ("d", "D")]
 
 
@@ -128,9 +124,7 @@ def test_globs_of_both_sides_are_matched_in_sorted_order(tmp_path: Path) -> None
         (b"a\n" * 1200, b"A\n" * 1100, "a.en has 1,200 lines, .*a.it has 1,100"),
     ],
 )
-def test_unequal_line_counts_stop_with_both_counts(
-    source: bytes, target: bytes, counts: str, tmp_path: Path
-) -> None:
+def test_unequal_line_counts_stop_with_both_counts(source: bytes, target: bytes, counts: str, tmp_path: Path) -> None:
     _write(tmp_path, a_en=source, a_it=target)
     with pytest.raises(DataError, match=counts) as caught:
         _read(tmp_path, path=".")
@@ -145,9 +139,7 @@ def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
 def test_an_empty_file_is_an_error(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")
-    with pytest.raises(
-        DataError, match=rf"data\.corpora\.0 is empty: no sentence pair in .*{name}"
-    ):
+    with pytest.raises(DataError, match=rf"data\.corpora\.0 is empty: no sentence pair in .*{name}"):
         _read(tmp_path, path=name)
 
 
@@ -200,12 +192,8 @@ def test_a_missing_file_exits_with_66(tmp_path: Path) -> None:
 
 def test_columns_are_those_of_the_config(tmp_path: Path) -> None:
     _write(tmp_path, a_csv="note,Italian,English\nx,Il mare.,The sea.\n")
-    assert _read(tmp_path, path="a.csv", source_field="English", target_field="Italian") == [
-        PAIRS[0]
-    ]
-    assert _read(tmp_path, path="a.csv", source_field=2, target_field=1, has_header=True) == [
-        PAIRS[0]
-    ]
+    assert _read(tmp_path, path="a.csv", source_field="English", target_field="Italian") == [PAIRS[0]]
+    assert _read(tmp_path, path="a.csv", source_field=2, target_field=1, has_header=True) == [PAIRS[0]]
 
 
 def test_what_was_noticed_names_the_file_and_the_line(tmp_path: Path) -> None:
@@ -227,9 +215,7 @@ def test_files_are_found_in_the_order_in_which_they_are_read(tmp_path: Path) -> 
 def test_the_fingerprint_follows_the_content_and_not_the_place(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         _write(tmp_path / folder, a_en=SOURCE, a_it=TARGET, b_tsv=b"a\tb\n")
-    fingerprints = [
-        fingerprint_files(_data(tmp_path / name, path="."), 0) for name in ("one", "two")
-    ]
+    fingerprints = [fingerprint_files(_data(tmp_path / name, path="."), 0) for name in ("one", "two")]
     assert list(fingerprints[0]) == ["a.en", "a.it", "b.tsv"]
     assert fingerprints[0] == fingerprints[1]
     _write(tmp_path / "two", a_it=TARGET + b"\n")
@@ -249,9 +235,7 @@ def test_the_fingerprint_follows_the_content_and_not_the_place(tmp_path: Path) -
         ("a.dat", "set format to tsv, csv, jsonl or parquet"),
     ],
 )
-def test_a_file_of_another_program_is_refused_with_what_to_do(
-    name: str, hint: str, tmp_path: Path
-) -> None:
+def test_a_file_of_another_program_is_refused_with_what_to_do(name: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(DataError, match="does not tell its format") as refused:
         find_files(_data(tmp_path, path=name), 0)

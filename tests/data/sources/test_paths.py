@@ -15,9 +15,7 @@ def _files(folder: Path, *names: str) -> None:
 def test_a_glob_gives_its_files_in_sorted_order(tmp_path: Path) -> None:
     _files(tmp_path, "b.en", "a.en", "c/d.en", "a.it", "c.en/x")
     assert expand_path("*.en", str(tmp_path)) == [tmp_path / "a.en", tmp_path / "b.en"]
-    assert expand_path("**/*.en", str(tmp_path)) == [
-        tmp_path / name for name in ("a.en", "b.en", "c/d.en")
-    ]
+    assert expand_path("**/*.en", str(tmp_path)) == [tmp_path / name for name in ("a.en", "b.en", "c/d.en")]
 
 
 def test_an_absolute_path_ignores_the_root(tmp_path: Path) -> None:
@@ -45,9 +43,7 @@ def test_a_relative_root_starts_at_the_current_folder_and_a_tilde_at_home(
 
 def test_a_missing_file_is_named_with_the_root_and_what_is_close_to_it(tmp_path: Path) -> None:
     _files(tmp_path, "train.en.gz", "train.de.gz", "notes")
-    with pytest.raises(
-        MissingInputError, match=rf"{tmp_path}/train\.eng\.gz: no such file"
-    ) as caught:
+    with pytest.raises(MissingInputError, match=rf"{tmp_path}/train\.eng\.gz: no such file") as caught:
         expand_path("train.eng.gz", str(tmp_path))
     assert caught.value.exit_code == 66
     hint = str(caught.value.hint)

@@ -58,9 +58,7 @@ def test_the_pairs_are_those_that_the_grammar_generated(
         (59_999, "4acbfa51790d02348084e83f4a009e86de1a6e5de240f69d7409cd9c2720140d"),
     ],
 )
-def test_fewer_training_pairs_are_those_that_the_grammar_generated(
-    num_pairs: int, digest: str
-) -> None:
+def test_fewer_training_pairs_are_those_that_the_grammar_generated(num_pairs: int, digest: str) -> None:
     found = list(read_pairs(config(num_pairs).data, "train", seed=1))
     text = "".join(f"{pair.source}\t{pair.target}\n" for pair in found)
     assert hashlib.sha256(text.encode()).hexdigest() == digest
@@ -73,9 +71,7 @@ def test_fewer_training_pairs_are_those_that_the_grammar_generated(
         (60_000, "9d753fa1a532a73b4ba862284f594e00991755db6a65c43d9c65a26ca177455e"),
     ],
 )
-def test_runs_with_seed_1_have_the_fingerprint_that_they_had_with_the_grammar(
-    num_pairs: int, digest: str
-) -> None:
+def test_runs_with_seed_1_have_the_fingerprint_that_they_had_with_the_grammar(num_pairs: int, digest: str) -> None:
     assert fingerprint(config(num_pairs))["phrasebook"] == digest
 
 
@@ -115,9 +111,7 @@ def test_more_training_pairs_than_there_are_are_refused_with_what_to_do(tmp_path
         lambda: prepare_data(many, tmp_path / "data"),
     ]
     for use in uses:
-        with pytest.raises(
-            ConfigError, match=r"data\.num_pairs: .* 60,000 .* found 60,001"
-        ) as caught:
+        with pytest.raises(ConfigError, match=r"data\.num_pairs: .* 60,000 .* found 60,001") as caught:
             use()
         assert "set data.num_pairs to 60000 or less" in str(caught.value.hint)
     assert not (tmp_path / "data").exists()
@@ -137,10 +131,8 @@ def test_a_run_whose_pairs_the_grammar_generated_with_another_seed_is_refused_wi
 ) -> None:
     prepare_data(config(20), tmp_path / "data")
     seal = tmp_path / "data" / "fingerprint.json"
-    generated = hashlib.sha256(b"4abe7e7fb529cfab68626bc59048d267b696c85092a7a6170d8de46d08d6415a 20 2")  # fmt: skip
-    text, count = re.subn(
-        r'("phrasebook": )"\w+"', rf'\1"{generated.hexdigest()}"', seal.read_text()
-    )
+    generated = hashlib.sha256(b"4abe7e7fb529cfab68626bc59048d267b696c85092a7a6170d8de46d08d6415a 20 2")
+    text, count = re.subn(r'("phrasebook": )"\w+"', rf'\1"{generated.hexdigest()}"', seal.read_text())
     assert count == 1
     seal.write_text(text)
     run = config(20, seed=2)

@@ -39,20 +39,14 @@ ROWS: list[tuple[dict[str, Any], Fields]] = [
 
 
 @pytest.mark.parametrize(("row", "fields"), ROWS)
-def test_json_fields_are_found_by_path_and_by_default(
-    row: dict[str, Any], fields: Fields, tmp_path: Path
-) -> None:
+def test_json_fields_are_found_by_path_and_by_default(row: dict[str, Any], fields: Fields, tmp_path: Path) -> None:
     assert _json(tmp_path, json.dumps(row), fields) == [RawPair(1, b"sea", b"mare")]
 
 
 @pytest.mark.parametrize(("row", "fields"), ROWS[:5])
-def test_parquet_columns_are_found_by_path_and_by_default(
-    row: dict[str, Any], fields: Fields, tmp_path: Path
-) -> None:
+def test_parquet_columns_are_found_by_path_and_by_default(row: dict[str, Any], fields: Fields, tmp_path: Path) -> None:
     columns = {name: [value] * 3 for name, value in row.items()}
-    assert _parquet(tmp_path, columns, fields) == [
-        RawPair(line, b"sea", b"mare") for line in (1, 2, 3)
-    ]
+    assert _parquet(tmp_path, columns, fields) == [RawPair(line, b"sea", b"mare") for line in (1, 2, 3)]
 
 
 def test_blank_lines_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
@@ -97,9 +91,7 @@ def test_null_is_empty_text(tmp_path: Path) -> None:
         ('{"en": "a", "is": "b"}', "no field it, found en, is"),
     ],
 )
-def test_a_line_that_is_no_pair_stops_with_its_number(
-    line: str, message: str, tmp_path: Path
-) -> None:
+def test_a_line_that_is_no_pair_stops_with_its_number(line: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=rf"a\.jsonl:2: {message}"):
         _json(tmp_path, '{"en": "sea", "it": "mare"}\n' + line)
 

@@ -82,7 +82,7 @@ def test_a_saved_data_set_is_read_as_local_files_too(saved: Path) -> None:
 
 def test_the_fingerprint_follows_the_files_of_a_saved_data_set(saved: Path) -> None:
     def fingerprints() -> list[dict[str, str]]:
-        return [fingerprint_hub(hub(saved, dataset="one"), 0), fingerprint_files(files(saved, "one"), 0)]  # fmt: skip
+        return [fingerprint_hub(hub(saved, dataset="one"), 0), fingerprint_files(files(saved, "one"), 0)]
 
     before = fingerprints()
     assert all("one/data-00001-of-00002.arrow" in found for found in before)

@@ -14,9 +14,7 @@ TASKS = ("copy", "drop-first", "reverse", "sort", "memorise")
 
 
 def _data(task: str = "copy", **settings: Any) -> SequencesData:
-    return SequencesData.model_validate(
-        {"source": "sequences", "task": task, "num_pairs": 300, **settings}
-    )
+    return SequencesData.model_validate({"source": "sequences", "task": task, "num_pairs": 300, **settings})
 
 
 def _pairs(data: SequencesData, split: Any = "train", seed: int = 1) -> list[SentencePair]:
@@ -107,9 +105,7 @@ def test_to_memorise_every_split_is_the_training_split() -> None:
 @pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(TASKS), st.integers(2, 4), st.integers(2, 3), st.integers(0, 100))
-def test_few_possible_sequences_are_no_endless_loop(
-    task: str, num_symbols: int, length: int, seed: int
-) -> None:
+def test_few_possible_sequences_are_no_endless_loop(task: str, num_symbols: int, length: int, seed: int) -> None:
     data = _data(task, num_symbols=num_symbols, min_length=length, max_length=length)
     assert len(_pairs(data, "validation", seed)) == (300 if task == "memorise" else 1000)
 

@@ -10,9 +10,7 @@ PAIRS = [SentencePair(f"sentence {number}", f"frase {number}") for number in ran
 
 
 def _splits(validation_share: float, test_share: float) -> list[str]:
-    return [
-        draw_split(pair, validation_share=validation_share, test_share=test_share) for pair in PAIRS
-    ]
+    return [draw_split(pair, validation_share=validation_share, test_share=test_share) for pair in PAIRS]
 
 
 def test_splits_have_about_the_shares_asked_for() -> None:
@@ -35,10 +33,7 @@ def test_another_validation_share_moves_no_pair_into_or_out_of_test(
     share: float, other: float, test_share: float
 ) -> None:
     for pair in PAIRS[:20]:
-        splits = [
-            draw_split(pair, validation_share=each, test_share=test_share)
-            for each in (share, other)
-        ]
+        splits = [draw_split(pair, validation_share=each, test_share=test_share) for each in (share, other)]
         assert (splits[0] == "test") == (splits[1] == "test")
 
 
@@ -46,8 +41,5 @@ def test_equal_text_in_other_unicode_forms_falls_into_the_same_split() -> None:
     for number in range(200):
         composed = SentencePair(f"café {number}", f"caffè {number}", 0)
         decomposed = SentencePair(f"cafe\u0301 {number}", f"caffe\u0300 {number}", 3)
-        splits = [
-            draw_split(pair, validation_share=0.3, test_share=0.3)
-            for pair in (composed, decomposed)
-        ]
+        splits = [draw_split(pair, validation_share=0.3, test_share=0.3) for pair in (composed, decomposed)]
         assert splits[0] == splits[1]

@@ -54,9 +54,7 @@ def test_what_the_standard_writer_writes_is_read_back(
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     writer.writerows(rows)
-    found = _texts(
-        _read(tmp_path, "sep=" + delimiter + "\n" + stream.getvalue(), fields=_fields(0, 1))
-    )
+    found = _texts(_read(tmp_path, "sep=" + delimiter + "\n" + stream.getvalue(), fields=_fields(0, 1)))
     # A line end inside a field is one line feed, however it was written.
     assert found == [tuple(cell.replace("\r\n", "\n") for cell in row) for row in rows]
 
@@ -93,9 +91,7 @@ def test_rows_are_cut_as_by_the_standard_reader(
         ("a\u2028b,x", "a\u2028b"),
     ],
 )
-def test_quotes_are_taken_off_where_they_enclose_a_field(
-    line: str, source: str, tmp_path: Path
-) -> None:
+def test_quotes_are_taken_off_where_they_enclose_a_field(line: str, source: str, tmp_path: Path) -> None:
     assert _texts(_read(tmp_path, f"{line}\n1,2\n")) == [(source, "x"), ("1", "2")]
 
 
@@ -134,22 +130,16 @@ def test_quotes_are_text_in_tsv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
-def test_a_row_with_another_number_of_columns_stops_with_its_line(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_row_with_another_number_of_columns_stops_with_its_line(kind: str, tmp_path: Path) -> None:
     rows = [b"a\tb"] * 200 + [b"a\tb\tc"]
-    with pytest.raises(
-        DataError, match=rf"a\.{kind}:201: 3 columns, where the first row has 2"
-    ) as caught:
+    with pytest.raises(DataError, match=rf"a\.{kind}:201: 3 columns, where the first row has 2") as caught:
         _read(tmp_path, b"\n".join(rows), kind)
     assert "tab inside a sentence?" in str(caught.value.hint)
 
 
 def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: Path) -> None:
     rows = [b"a,b"] * 200 + [b'"c,d'] + [b"e,f"] * 3
-    with pytest.raises(
-        DataError, match=r"a\.csv:201: a quote opens a field here, and no quote closes it"
-    ):
+    with pytest.raises(DataError, match=r"a\.csv:201: a quote opens a field here, and no quote closes it"):
         _read(tmp_path, b"\n".join(rows))
     with pytest.raises(DataError, match=r"a\.csv:201: a quote opens"):
         _read(tmp_path, b"\n".join(rows + [b"x" * 1000] * (MAX_LINE_BYTES // 1000)))
@@ -166,9 +156,7 @@ def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: 
         ('a,b\n"one\ntwo","three\nc,d\n', 3),
     ],
 )
-def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
-    content: str, line: int, tmp_path: Path
-) -> None:
+def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(content: str, line: int, tmp_path: Path) -> None:
     """The open quote must not hide the delimiter: the error is about the quote, not about columns."""
     with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and no quote closes it"):
         _read(tmp_path, content)
@@ -228,9 +216,7 @@ def test_blank_lines_above_the_first_row_are_empty_pairs(kind: str, tmp_path: Pa
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_one_column_is_an_error(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match="one column only, where two are needed; it begins with 'hello'"
-    ):
+    with pytest.raises(DataError, match="one column only, where two are needed; it begins with 'hello'"):
         _read(tmp_path, "hello\nyou\n", kind)
 
 
@@ -253,9 +239,7 @@ def test_columns_are_found_by_name_by_number_and_by_default(
     assert _texts(_read(tmp_path, content, "tsv", fields, has_header)) == expected
 
 
-@pytest.mark.parametrize(
-    "header", ["English,Italian", "EN,DE", "source,Target", "english,id,italiano", "en_US,it-IT"]
-)
+@pytest.mark.parametrize("header", ["English,Italian", "EN,DE", "source,Target", "english,id,italiano", "en_US,it-IT"])
 def test_a_first_row_that_looks_like_a_header_but_is_read_as_a_pair_gives_one_warning(
     header: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,7 +297,7 @@ def test_without_names_the_first_two_columns_are_taken(tmp_path: Path) -> None:
         ("id\ten\tit\n1\ta\tb\n", _fields(), None),  # found by the languages
         ("a\tb\n", _fields(), None),
     ],
-)  # fmt: skip
+)
 def test_columns_that_are_chosen_by_their_place_while_others_are_not_used_give_a_warning(
     content: str,
     fields: Fields,
@@ -349,9 +333,7 @@ def test_columns_that_cannot_be_told_apart_are_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
-def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
-    kind: str, tmp_path: Path
-) -> None:
+def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(kind: str, tmp_path: Path) -> None:
     long = b"x" * MAX_LINE_BYTES
     assert _read(tmp_path, b"a\tb\n\n" + long + b"\tc\nd\te\n", kind) == [
         RawPair(1, b"a", b"b"),
@@ -365,7 +347,7 @@ def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
     ("suffix", "compress"),
     [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
     ids=["gz", "bz2", "xz", "zst"],
-)  # fmt: skip
+)
 def test_a_compressed_table_that_is_cut_short_is_told_as_such(
     suffix: str, compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:

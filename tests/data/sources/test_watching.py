@@ -14,14 +14,12 @@ from transformer_cli.data.sources.watching import is_tokenised, watched
 Rows = Sequence[tuple[str, str]]
 
 
-def said_of(
-    rows: Rows, place: str, caplog: pytest.LogCaptureFixture, languages: str = "en-it"
-) -> list[str]:
+def said_of(rows: Rows, place: str, caplog: pytest.LogCaptureFixture, languages: str = "en-it") -> list[str]:
     """The warnings; `place` differs from test to test, because each warning is given once."""
     source, target = languages.split("-")
     data = FilesData.model_validate(
         {"source": "files", "source_language": source, "target_language": target, "corpora": [{"path": place}]}
-    )  # fmt: skip
+    )
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         assert list(watched(iter(rows), data, 0)) == list(rows)
@@ -33,16 +31,36 @@ PLAIN = [(pair.source, pair.target) for pair in islice(read_phrasebook("train"),
 
 @pytest.mark.parametrize(
     "text",
-    ["I do n't know", "a well @-@ known man", "it &apos;s late", "l&apos; uomo", "yes , I know", "he sleeps .", "&quot; no &quot;", "彼 は 私 を 見 た 。"],
-)  # fmt: skip
+    [
+        "I do n't know",
+        "a well @-@ known man",
+        "it &apos;s late",
+        "l&apos; uomo",
+        "yes , I know",
+        "he sleeps .",
+        "&quot; no &quot;",
+        "彼 は 私 を 見 た 。",
+    ],
+)
 def test_text_of_a_tokenizer_is_recognised(text: str) -> None:
     assert is_tokenised(text)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["I don't know.", "Bonjour, ça va ?", "Non ! Attendez : il arrive ; enfin…", "Il dort ...", "say &quot;no&quot;", "'s avonds, om tien uur.", "3 , 5", "彼は 私を見た。", "他说 iPhone 15 很好。", ""],
-)  # fmt: skip
+    [
+        "I don't know.",
+        "Bonjour, ça va ?",
+        "Non ! Attendez : il arrive ; enfin…",
+        "Il dort ...",
+        "say &quot;no&quot;",
+        "'s avonds, om tien uur.",
+        "3 , 5",
+        "彼は 私を見た。",
+        "他说 iPhone 15 很好。",
+        "",
+    ],
+)
 def test_plain_text_of_any_language_is_no_text_of_a_tokenizer(text: str) -> None:
     assert is_tokenised(text) is (text == "3 , 5")
 
@@ -53,10 +71,7 @@ def test_a_tokenised_side_is_told_with_a_count_two_examples_and_a_remedy(
     apart = [(source.replace(".", " ."), target) for source, target in PLAIN[:300]]
     [said] = said_of(apart, "tokenised.tsv", caplog)
     count = sum(source.endswith(" .") for source, _ in apart)
-    assert (
-        f"data.corpora.0 (tokenised.tsv): the source is tokenised in {count} of the first 300"
-        in said
-    )
+    assert f"data.corpora.0 (tokenised.tsv): the source is tokenised in {count} of the first 300" in said
     first, second = [source for source, _ in apart if source.endswith(" .")][:2]
     assert f"such as {first!r} and {second!r}" in said
     assert "detokenise it" in said
@@ -88,9 +103,7 @@ def test_swapped_sides_and_another_language_are_told(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("cut", [r"\1@@ ", r"▁\1"])
-def test_text_that_is_cut_into_subwords_is_told_with_its_side(
-    cut: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_text_that_is_cut_into_subwords_is_told_with_its_side(cut: str, caplog: pytest.LogCaptureFixture) -> None:
     rows = [(re.sub(r"\b(\w{3})(?=\w)", cut, source), target) for source, target in PLAIN[:300]]
     [said] = said_of(rows, f"{cut}.tsv", caplog)
     assert "the source is cut into subwords in" in said

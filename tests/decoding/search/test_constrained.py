@@ -111,9 +111,7 @@ def bound(ids: TokenIds, terms: tuple[Term, ...], edges: WordEdges) -> int:
         missing += num_missing * longest
         # The tokens after the last one that counts.
         free_from = next(
-            end
-            for end in range(len(ids) + 1)
-            if count_term(ids[:end], term, edges) == count_term(ids, term, edges)
+            end for end in range(len(ids) + 1) if count_term(ids[:end], term, edges) == count_term(ids, term, edges)
         )
         if num_missing and (free_from < len(ids) or not free_from):
             for form in forms:

@@ -55,7 +55,7 @@ def attention_of(seed: int, vocabulary: int) -> tuple[Tensor, Tensor]:
     return logits.where(mask.unsqueeze(1), -torch.inf).softmax(-1), mask
 
 
-def run(seed: int, options: DecodingConfig, *, vocabulary: int = 5, hooks: object = NO_START) -> Hypotheses:  # fmt: skip
+def run(seed: int, options: DecodingConfig, *, vocabulary: int = 5, hooks: object = NO_START) -> Hypotheses:
     weights, mask = attention_of(seed, vocabulary)
     scorer = AttentiveChain(random_chain(seed, num_sentences=6, vocabulary=vocabulary), weights)
     max_lengths = torch.tensor(LENGTHS)
@@ -64,7 +64,7 @@ def run(seed: int, options: DecodingConfig, *, vocabulary: int = 5, hooks: objec
     return search(scorer, SPECIAL_IDS, max_lengths, options, [*hooks, hook])  # type: ignore[misc]
 
 
-def options_of(beam_size: int, alpha: float, beta: float, kind: str, num_best: int) -> DecodingConfig:  # fmt: skip
+def options_of(beam_size: int, alpha: float, beta: float, kind: str, num_best: int) -> DecodingConfig:
     return DecodingConfig.model_construct(
         beam_size=beam_size,
         length_penalty=alpha,
@@ -74,12 +74,10 @@ def options_of(beam_size: int, alpha: float, beta: float, kind: str, num_best: i
     )
 
 
-def score(
-    table: Tensor, weights: Tensor, tokens: tuple[int, ...], options: DecodingConfig
-) -> float:
+def score(table: Tensor, weights: Tensor, tokens: tuple[int, ...], options: DecodingConfig) -> float:
     """s(Y, X) of equation 14, one number after the other."""
     length, alpha = len(tokens), options.length_penalty
-    divisor = ((5 + length) / 6) ** alpha if options.length_normalization == "gnmt" else length**alpha  # fmt: skip
+    divisor = ((5 + length) / 6) ** alpha if options.length_normalization == "gnmt" else length**alpha
     coverage = sum(weights[last] for last in (SOS, *tokens[:-1]))
     assert isinstance(coverage, Tensor)
     penalty = sum(math.log(min(covered, 1.0)) for covered in coverage.tolist() if covered > 0.0)
@@ -104,9 +102,7 @@ def test_a_wide_beam_finds_the_best_scores_of_the_formula(
     for sentence, max_length in enumerate(LENGTHS):
         of_sentence = tables[sentence], weights[sentence]
         sequences = every_sequence(5, max_length, has_end=has_end)
-        expected = sorted(
-            (score(*of_sentence, tokens, options) for tokens in sequences), reverse=True
-        )
+        expected = sorted((score(*of_sentence, tokens, options) for tokens in sequences), reverse=True)
         actual = found(hypotheses, sentence)
         assert scores_of(actual) == pytest.approx(expected[:num_best], abs=1e-9)
         for found_score, tokens in actual:
@@ -116,22 +112,16 @@ def test_a_wide_beam_finds_the_best_scores_of_the_formula(
 @pytest.mark.long
 @settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, beam_size=st.integers(2, 5))
-def test_the_early_stop_loses_nothing(
-    seed: int, alpha: float, beta: float, kind: str, beam_size: int
-) -> None:
+def test_the_early_stop_loses_nothing(seed: int, alpha: float, beta: float, kind: str, beam_size: int) -> None:
     # For all hypotheses of the beam, the search goes on much longer than for the best one.
-    first, all_best = (
-        run(seed, options_of(beam_size, alpha, beta, kind, num_best)) for num_best in (1, beam_size)
-    )
+    first, all_best = (run(seed, options_of(beam_size, alpha, beta, kind, num_best)) for num_best in (1, beam_size))
     for sentence in range(len(LENGTHS)):
         assert found(first, sentence) == found(all_best, sentence)[:1]
 
 
 @pytest.mark.long
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds)
-def test_greedy_search_has_the_score_of_the_formula(
-    seed: int, alpha: float, beta: float, kind: str
-) -> None:
+def test_greedy_search_has_the_score_of_the_formula(seed: int, alpha: float, beta: float, kind: str) -> None:
     options = options_of(1, alpha, beta, kind, 1)
     hypotheses = run(seed, options, vocabulary=7)
     tables, (weights, _) = random_chain(seed, num_sentences=6, vocabulary=7), attention_of(seed, 7)

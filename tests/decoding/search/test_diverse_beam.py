@@ -103,10 +103,7 @@ def best_by_plain_groups(
             counts += Counter(group.step(table, counts, strength))
     different = {tokens for group in all_groups for _, tokens in group.finished}
     return sorted(
-        (
-            (log_probability(table, tokens) / penalty(len(tokens), alpha), tokens)
-            for tokens in different
-        ),
+        ((log_probability(table, tokens) / penalty(len(tokens), alpha), tokens) for tokens in different),
         reverse=True,
     )
 
@@ -144,15 +141,11 @@ def test_it_finds_what_plain_groups_find(
 @pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, alpha=alphas, size=st.integers(1, 5), strength=st.sampled_from([0.0, 2.0]))
-def test_one_group_is_beam_search_exactly(
-    seed: int, alpha: float, size: int, strength: float
-) -> None:
+def test_one_group_is_beam_search_exactly(seed: int, alpha: float, size: int, strength: float) -> None:
     lengths = [5, 1, 0, 9, 3]
     tables = random_chain(seed, num_sentences=5, vocabulary=70)
     diverse, beam = MarkovChain(tables), MarkovChain(tables)
-    of_group = run_diverse(
-        diverse, lengths, groups=1, size=size, strength=strength, length_penalty=alpha
-    )
+    of_group = run_diverse(diverse, lengths, groups=1, size=size, strength=strength, length_penalty=alpha)
     of_beam = run_beam(beam, lengths, beam_size=size, num_best=size, length_penalty=alpha)
     assert torch.equal(of_group.ids, of_beam.ids)
     assert torch.equal(of_group.lengths, of_beam.lengths)
@@ -168,12 +161,8 @@ def test_groups_of_strength_zero_all_find_what_one_small_beam_finds(
 ) -> None:
     lengths = [5, 1, 0, 9, 3]
     tables = random_chain(seed, num_sentences=5, vocabulary=9)
-    of_groups = run_diverse(
-        MarkovChain(tables), lengths, groups=groups, size=size, strength=0.0, length_penalty=alpha
-    )
-    of_beam = run_beam(
-        MarkovChain(tables), lengths, beam_size=size, num_best=size, length_penalty=alpha
-    )
+    of_groups = run_diverse(MarkovChain(tables), lengths, groups=groups, size=size, strength=0.0, length_penalty=alpha)
+    of_beam = run_beam(MarkovChain(tables), lengths, beam_size=size, num_best=size, length_penalty=alpha)
     for sentence in range(5):
         assert found(of_groups, sentence) == found(of_beam, sentence)
 
@@ -238,9 +227,7 @@ def test_where_nothing_is_possible_there_is_no_hypothesis() -> None:
         ({"sampling": {}, "coverage_penalty": 0.2}, "sampling draws any"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(
-    given_settings: dict[str, object], problem: str
-) -> None:
+def test_settings_that_contradict_each_other_are_refused(given_settings: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         DecodingConfig.model_validate(given_settings)
 

@@ -25,9 +25,7 @@ from ..chains import (
 
 VOCABULARY, MAX_LENGTH = 7, 5
 CONTINUING = (5, 6)
-prefixes = st.lists(
-    st.lists(st.integers(3, VOCABULARY - 1), max_size=3).map(tuple), min_size=3, max_size=3
-)
+prefixes = st.lists(st.lists(st.integers(3, VOCABULARY - 1), max_size=3).map(tuple), min_size=3, max_size=3)
 
 
 def hooks(of_sentences: list[tuple[int, ...]]) -> list[object]:
@@ -68,9 +66,7 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses_that_begin_with_the_prefix
 
 @pytest.mark.long
 @given(seed=seeds, of_sentences=prefixes)
-def test_greedy_search_goes_on_from_the_prefix(
-    seed: int, of_sentences: list[tuple[int, ...]]
-) -> None:
+def test_greedy_search_goes_on_from_the_prefix(seed: int, of_sentences: list[tuple[int, ...]]) -> None:
     tables = random_chain(seed, num_sentences=3, vocabulary=VOCABULARY)
     hypotheses = run_greedy(MarkovChain(tables), [MAX_LENGTH] * 3, hooks(of_sentences))  # type: ignore[arg-type]
     for sentence, prefix in enumerate(of_sentences):

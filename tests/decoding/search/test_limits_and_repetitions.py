@@ -55,9 +55,7 @@ def test_a_wide_beam_without_repeated_ngrams_finds_what_brute_force_finds(
     for sentence, max_length in enumerate(LENGTHS):
         table = tables[sentence]
         expected = [
-            score
-            for score, tokens in best_by_brute_force(table, max_length, alpha)
-            if not has_repetition(tokens, size)
+            score for score, tokens in best_by_brute_force(table, max_length, alpha) if not has_repetition(tokens, size)
         ]
         actual = found(hypotheses, sentence)
         assert scores_of(actual) == pytest.approx(expected[:num_best], abs=1e-12)
@@ -73,7 +71,7 @@ def test_the_ngrams_follow_the_rows_of_any_search(seed: int, size: int, beam_siz
     tables[:, :, EOS] -= 3.0
     of_beam = run_beam(
         MarkovChain(tables), lengths, [*NO_START, no_repeated_ngrams(size, 5)], beam_size=beam_size, num_best=beam_size
-    )  # fmt: skip
+    )
     greedy = run_greedy(MarkovChain(tables), lengths, [*NO_START, no_repeated_ngrams(size, 5)])
     for hypotheses in (of_beam, greedy):
         for sentence in range(5):
@@ -89,23 +87,19 @@ def test_greedy_search_takes_the_best_token_that_repeats_no_ngram(seed: int, siz
     while len(tokens) < 12 and EOS not in tokens:
         allowed = [token for token in range(2, 6) if not has_repetition((*tokens, token), size)]
         tokens += (max(allowed, key=table[(1, *tokens)[-1]].__getitem__),)
-    [(_, greedy)] = found(run_greedy(MarkovChain(tables), [12], [*NO_START, no_repeated_ngrams(size, 1)]), 0)  # fmt: skip
+    [(_, greedy)] = found(run_greedy(MarkovChain(tables), [12], [*NO_START, no_repeated_ngrams(size, 1)]), 0)
     assert greedy == tokens
 
 
 @pytest.mark.long
 @given(seed=seeds, beam_size=st.integers(1, 3))
-def test_a_forced_prefix_may_repeat_itself_but_what_follows_may_not(
-    seed: int, beam_size: int
-) -> None:
+def test_a_forced_prefix_may_repeat_itself_but_what_follows_may_not(seed: int, beam_size: int) -> None:
     prefixes: list[list[int]] = [[3, 4, 3, 4], [], [3, 3, 3]]
     tables = random_chain(seed, num_sentences=3, vocabulary=8)
     tables[:, :, EOS] = -math.inf
     forced = ForcedPrefix(prefixes, continuing_ids=[], device=torch.device("cpu"))
     free = NoRepeatedNgrams(2, torch.tensor([4, 0, 3]))
-    hypotheses = run_beam(
-        MarkovChain(tables), [8] * 3, [*NO_START, free, forced], beam_size=beam_size
-    )
+    hypotheses = run_beam(MarkovChain(tables), [8] * 3, [*NO_START, free, forced], beam_size=beam_size)
     for sentence, prefix in enumerate(prefixes):
         tokens = found(hypotheses, sentence)[0][1]
         assert tokens[: len(prefix)] == tuple(prefix)
@@ -124,7 +118,7 @@ def test_a_wide_beam_with_smallest_lengths_finds_what_brute_force_finds(
     hook = MinimalLengths(torch.tensor(smallest), EOS)
     hypotheses = run_beam(
         MarkovChain(tables), LENGTHS, [*NO_START, hook], beam_size=100, length_penalty=alpha, num_best=3
-    )  # fmt: skip
+    )
     for sentence, max_length in enumerate(LENGTHS):
         expected = [
             score

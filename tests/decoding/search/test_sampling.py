@@ -95,7 +95,7 @@ def test_rare_tokens_behind_probable_ones_are_drawn_as_often_as_they_should() ->
     logits[30_000:40_000] = -math.inf
     share = 50_000 * 5e-8 / (1.0 + 50_000 * 5e-8)
     seeds = substream(torch.tensor(1), torch.arange(200))
-    many = torch.cat([drawn(logits.expand(200, -1), substream(seeds, torch.tensor(n))) for n in range(20)])  # fmt: skip
+    many = torch.cat([drawn(logits.expand(200, -1), substream(seeds, torch.tensor(n))) for n in range(20)])
     num_rare = int((many > 0).sum())
     assert num_rare == pytest.approx(4000 * share, abs=4.0 * math.sqrt(4000 * share))
     assert num_rare > 0
@@ -118,10 +118,8 @@ def test_substreams_are_the_numbers_of_splitmix64(number: int, expected: int) ->
 
 @pytest.mark.heavy
 @given(seed=seeds, alpha=alphas)
-@pytest.mark.parametrize("limit", [{"temperature": 1e-9}, {"top_k": 1}, {"min_p": 1.0}, {"top_p": 1e-9}])  # fmt: skip
-def test_the_limits_of_sampling_are_greedy_search(
-    limit: dict[str, Any], seed: int, alpha: float
-) -> None:
+@pytest.mark.parametrize("limit", [{"temperature": 1e-9}, {"top_k": 1}, {"min_p": 1.0}, {"top_p": 1e-9}])
+def test_the_limits_of_sampling_are_greedy_search(limit: dict[str, Any], seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=4, vocabulary=70)
     lengths = [5, 0, 9, 1]
     greedy = run_greedy(MarkovChain(tables), lengths, length_penalty=alpha)
@@ -147,9 +145,7 @@ def test_a_sample_depends_neither_on_its_batch_nor_on_the_number_of_samples(
     numbers = [seed + sentence for sentence in range(len(lengths))]
     together = run_sampling(tables, lengths, numbers, num_best=num_best)
     for sentence, length in enumerate(lengths):
-        alone = run_sampling(
-            tables[sentence : sentence + 1], [length], [numbers[sentence]], num_best=9
-        )
+        alone = run_sampling(tables[sentence : sentence + 1], [length], [numbers[sentence]], num_best=9)
         assert found(together, sentence) == found(alone, 0)[:num_best]
 
 
@@ -171,13 +167,9 @@ def test_samples_of_a_sentence_are_different_draws() -> None:
 
 @pytest.mark.long
 @given(seed=seeds, alpha=alphas)
-def test_the_score_of_a_sample_is_its_log_probability_at_temperature_one(
-    seed: int, alpha: float
-) -> None:
+def test_the_score_of_a_sample_is_its_log_probability_at_temperature_one(seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=2, vocabulary=6)
-    samples = run_sampling(
-        tables, [5, 3], [1, 2], num_best=5, length_penalty=alpha, temperature=3.0, top_k=4
-    )
+    samples = run_sampling(tables, [5, 3], [1, 2], num_best=5, length_penalty=alpha, temperature=3.0, top_k=4)
     for sentence in range(2):
         assert_scores_are_of_the_tokens(found(samples, sentence), tables[sentence], alpha)
 
@@ -214,9 +206,7 @@ def test_the_filters_keep_what_their_formulas_say(
     ids = ids.expand(5, -1)
     for row in range(5):
         is_kept = logits[row] > -math.inf
-        expected = kept_by_plain_rules(
-            scores[row].tolist(), temperature, top_k, top_p or 2.0, min_p or 0.0
-        )
+        expected = kept_by_plain_rules(scores[row].tolist(), temperature, top_k, top_p or 2.0, min_p or 0.0)
         assert {*ids[row, is_kept].tolist()} == expected - {7}
         expected_logits = scores[row, ids[row, is_kept]] / temperature
         assert torch.equal(logits[row, is_kept], expected_logits)
@@ -227,9 +217,7 @@ def test_banned_tokens_are_never_drawn_and_a_dead_end_is_no_sample(
     filters: dict[str, Any],
 ) -> None:
     tables = torch.cat([chain({SOS: {3: 1.0}}), random_chain(0, num_sentences=1, vocabulary=6)])
-    samples = run_sampling(
-        tables, [9, 9], [1, 1], [BannedTokens([PAD, SOS, 4])], num_best=50, **filters
-    )
+    samples = run_sampling(tables, [9, 9], [1, 1], [BannedTokens([PAD, SOS, 4])], num_best=50, **filters)
     assert found(samples, 0) == []
     drawn = [tokens for _, tokens in found(samples, 1)]
     assert len(drawn) == 50

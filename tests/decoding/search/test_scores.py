@@ -72,9 +72,7 @@ def test_greedy_search_takes_the_best_token_that_the_hook_allows(seed: int, alph
 
 @pytest.mark.long
 @given(seed=seeds, alpha=alphas, num_best=st.integers(1, 4))
-def test_a_wide_beam_with_a_hook_finds_what_brute_force_finds(
-    seed: int, alpha: float, num_best: int
-) -> None:
+def test_a_wide_beam_with_a_hook_finds_what_brute_force_finds(seed: int, alpha: float, num_best: int) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=6)
     hypotheses = run_beam(
         MarkovChain(tables),
@@ -93,9 +91,7 @@ def test_a_wide_beam_with_a_hook_finds_what_brute_force_finds(
 
 @pytest.mark.long
 @given(seed=seeds, alpha=alphas, beam_size=st.integers(1, 6))
-def test_the_state_of_a_hook_follows_the_rows_of_any_beam(
-    seed: int, alpha: float, beam_size: int
-) -> None:
+def test_the_state_of_a_hook_follows_the_rows_of_any_beam(seed: int, alpha: float, beam_size: int) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=7)
     scorer, hook = MarkovChain(tables), NoTokenTwice()
     hypotheses = run_beam(
@@ -121,7 +117,7 @@ def test_a_hypothesis_without_an_allowed_token_gives_no_translation(
     search: Callable[..., Hypotheses],
 ) -> None:
     everything = BannedTokens(range(6))
-    hypotheses = search(MarkovChain(random_chain(0, num_sentences=2, vocabulary=6)), [3, 3], [everything])  # fmt: skip
+    hypotheses = search(MarkovChain(random_chain(0, num_sentences=2, vocabulary=6)), [3, 3], [everything])
     assert hypotheses.scores.isneginf().all()
     assert not hypotheses.lengths.any()
 
@@ -170,21 +166,13 @@ def is_utf8(content: bytes) -> bool:
 @pytest.mark.parametrize("max_length", [1, 2, 3, 4])
 @given(seed=seeds)
 @settings(max_examples=15)
-def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(
-    max_length: int, seed: int
-) -> None:
+def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(max_length: int, seed: int) -> None:
     [table] = tables = random_chain(seed, num_sentences=1, vocabulary=len(PIECES))
     pieces = BytePieces.of(PIECES)
     assert pieces is not None
     hook = WholeCharacters(pieces, torch.tensor([max_length]))
-    hypotheses = run_beam(
-        MarkovChain(tables), [max_length], [*NO_START, hook], beam_size=2000, num_best=2000
-    )
-    expected = [
-        tokens
-        for _, tokens in best_by_brute_force(table, max_length, 0.0)
-        if is_utf8(spelled(tokens))
-    ]
+    hypotheses = run_beam(MarkovChain(tables), [max_length], [*NO_START, hook], beam_size=2000, num_best=2000)
+    expected = [tokens for _, tokens in best_by_brute_force(table, max_length, 0.0) if is_utf8(spelled(tokens))]
     # Sequences with the same steps in another order have equal scores.
     assert sorted(tokens for _, tokens in found(hypotheses, 0)) == sorted(expected)
     assert found(hypotheses, 0)[0][1] == expected[0]
@@ -196,16 +184,12 @@ def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(
 @pytest.mark.parametrize("looks_at_rows", [True, False])
 @pytest.mark.long
 @given(seed=seeds, beam_size=st.integers(1, 4))
-def test_whole_characters_follow_the_rows_of_any_beam(
-    seed: int, beam_size: int, looks_at_rows: bool
-) -> None:
+def test_whole_characters_follow_the_rows_of_any_beam(seed: int, beam_size: int, looks_at_rows: bool) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=len(PIECES))
     pieces = BytePieces.of(PIECES)
     assert pieces is not None
     hook = WholeCharacters(pieces, torch.tensor(LENGTHS), looks_at_rows=looks_at_rows)
-    hypotheses = run_beam(
-        MarkovChain(tables), LENGTHS, [*NO_START, hook], beam_size=beam_size, num_best=beam_size
-    )
+    hypotheses = run_beam(MarkovChain(tables), LENGTHS, [*NO_START, hook], beam_size=beam_size, num_best=beam_size)
     for sentence in range(len(LENGTHS)):
         assert all(is_utf8(spelled(tokens)) for _, tokens in found(hypotheses, sentence))
         assert found(hypotheses, sentence)
@@ -216,9 +200,7 @@ def test_both_forms_of_whole_characters_ban_the_same_tokens(seed: int) -> None:
     pieces = BytePieces.of(PIECES)
     assert pieces is not None
     generator = torch.Generator().manual_seed(seed)
-    hooks = [
-        WholeCharacters(pieces, torch.tensor(LENGTHS), looks_at_rows=one) for one in (True, False)
-    ]
+    hooks = [WholeCharacters(pieces, torch.tensor(LENGTHS), looks_at_rows=one) for one in (True, False)]
     for _ in range(max(LENGTHS)):
         scores = torch.rand(len(LENGTHS), len(PIECES), generator=generator)
         last_ids = torch.randint(len(PIECES), (len(LENGTHS),), generator=generator)

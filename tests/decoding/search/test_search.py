@@ -123,9 +123,7 @@ def test_greedy_search_takes_the_most_probable_token_at_each_step(seed: int, alp
 SEARCHES: dict[str, Callable[..., Hypotheses]] = {
     "greedy": run_greedy,
     "beam": lambda *args, **settings: run_beam(*args, beam_size=3, num_best=2, **settings),
-    "beam wider than the vocabulary": lambda *args, **settings: run_beam(
-        *args, beam_size=50, num_best=50, **settings
-    ),
+    "beam wider than the vocabulary": lambda *args, **settings: run_beam(*args, beam_size=50, num_best=50, **settings),
 }
 any_search = pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES.keys())
 
@@ -264,18 +262,14 @@ def test_low_precision_is_summed_in_float32(search: Callable[..., Hypotheses]) -
 
 def test_a_finished_hypothesis_is_kept_while_open_ones_go_on() -> None:
     # The short one is the best of all, and is found while two others are more probable so far.
-    table = chain(
-        {SOS: {3: 0.6, 4: 0.4}, 3: {5: 1.0}, 4: {EOS: 1.0}, 5: {3: 0.6, 5: 0.3, EOS: 0.1}}
-    )
+    table = chain({SOS: {3: 0.6, 4: 0.4}, 3: {5: 1.0}, 4: {EOS: 1.0}, 5: {3: 0.6, 5: 0.3, EOS: 0.1}})
     hypotheses = run_beam(MarkovChain(table), [6], beam_size=2)
     assert found(hypotheses, 0) == [(pytest.approx(math.log(0.4)), (4, EOS))]
 
 
 def test_an_open_hypothesis_that_can_still_win_is_followed() -> None:
     # (3, EOS) ends first with log 0.5; (4, 5, 5, EOS) has log 0.45, and wins by its length.
-    table = chain(
-        {SOS: {3: 0.5, 4: 0.5}, 3: {EOS: 1.0}, 4: {5: 0.9, EOS: 0.1}, 5: {5: 0.99, EOS: 0.01}}
-    )
+    table = chain({SOS: {3: 0.5, 4: 0.5}, 3: {EOS: 1.0}, 4: {5: 0.9, EOS: 0.1}, 5: {5: 0.99, EOS: 0.01}})
     hypotheses = run_beam(MarkovChain(table), [8], beam_size=2, length_penalty=1.0)
     assert found(hypotheses, 0)[0][1] == (4, *[5] * 7)
 
@@ -337,9 +331,7 @@ def test_more_hypotheses_than_beams_are_refused() -> None:
 
 @pytest.mark.long
 @given(seed=seeds, alpha=alphas)
-def test_a_beam_that_holds_everything_is_not_beaten_by_a_narrower_one(
-    seed: int, alpha: float
-) -> None:
+def test_a_beam_that_holds_everything_is_not_beaten_by_a_narrower_one(seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=1, vocabulary=6)
     assume(tables.isfinite().all())
 

@@ -9,12 +9,8 @@ from transformer_cli.decoding.search import beam
 from transformer_cli.decoding.search.beam import BLOCK_WIDTH, largest, top_k
 
 
-def by_stable_sort(
-    scores: torch.Tensor, offsets: torch.Tensor, k: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    values, positions = (
-        (scores + offsets.unsqueeze(-1)).flatten(1).sort(dim=1, descending=True, stable=True)
-    )
+def by_stable_sort(scores: torch.Tensor, offsets: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    values, positions = (scores + offsets.unsqueeze(-1)).flatten(1).sort(dim=1, descending=True, stable=True)
     return values[:, :k], positions[:, :k]
 
 
@@ -76,9 +72,7 @@ def test_the_scores_are_left_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 4, 9])
-def test_rows_that_a_gpu_sorts_at_once_give_the_same_choice(
-    k: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_a_gpu_sorts_at_once_give_the_same_choice(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Float64, which the compiled kernel does not read; many equal numbers, and some that are forbidden."""
     torch.manual_seed(1)
     scores = torch.randint(0, 3, (5, 4, 3 * BLOCK_WIDTH + 7)).double()

@@ -39,9 +39,7 @@ def engine_and_requests(**decoding: object) -> tuple[PyTorchEngine, list[Request
 @pytest.mark.long
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("step", [0, 1, 4])
-def test_neighbours_of_unwanted_sentences_keep_their_translations(
-    settings: dict[str, object], step: int
-) -> None:
+def test_neighbours_of_unwanted_sentences_keep_their_translations(settings: dict[str, object], step: int) -> None:
     engine, requests, options = engine_and_requests(**settings)
     expected = engine.translate(requests, options)
     leaving = LeavingAfter(step, {requests[1], requests[3], requests[4]})
@@ -57,9 +55,7 @@ def test_neighbours_of_unwanted_sentences_keep_their_translations(
 def test_a_search_without_wanted_sentences_ends_at_once(settings: dict[str, object]) -> None:
     engine, requests, options = engine_and_requests(**settings)
     whole = LeavingAfter(1000, requests)
-    assert engine.interruptible(whole).translate(requests, options) == engine.translate(
-        requests, options
-    )
+    assert engine.interruptible(whole).translate(requests, options) == engine.translate(requests, options)
     assert whole.num_steps >= 15
     leaving = LeavingAfter(3, requests)
     engine.interruptible(leaving).translate(requests, options)

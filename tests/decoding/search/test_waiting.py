@@ -81,9 +81,7 @@ def waits(settings: dict[str, Any], num_steps: int) -> int:
     return counted.num_waits
 
 
-def _search(
-    scorer: Scorer, max_lengths: torch.Tensor, options: DecodingConfig, hooks: list[SearchHook]
-) -> Hypotheses:
+def _search(scorer: Scorer, max_lengths: torch.Tensor, options: DecodingConfig, hooks: list[SearchHook]) -> Hypotheses:
     arguments = scorer, SPECIAL_IDS, max_lengths, options, hooks
     if options.sampling is not None:
         return sample_search(*arguments, torch.arange(3))

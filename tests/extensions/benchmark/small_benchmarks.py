@@ -14,15 +14,31 @@ from transformer_cli.extensions.benchmark.measuring import Figures, Pacing
 from transformer_cli.extensions.benchmark.training import PHASES, Situation
 
 TINY = (
-    "data.num_pairs=200", "data.num_symbols=8", "data.max_length=9", "model.d_model=16", "model.num_heads=2",
-    "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1", "runtime.device=cpu",
-    "runtime.precision=float32", "runtime.threads=1", "training.batch_sentences=8",
-)  # fmt: skip
+    "data.num_pairs=200",
+    "data.num_symbols=8",
+    "data.max_length=9",
+    "model.d_model=16",
+    "model.num_heads=2",
+    "model.d_ff=16",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "runtime.device=cpu",
+    "runtime.precision=float32",
+    "runtime.threads=1",
+    "training.batch_sentences=8",
+)
 
 AT_ONCE = Pacing(
-    num_updates=3, warm_up_seconds=0.0, speed_seconds=0.0, phases_seconds=0.0, product_seconds=0.0, turn_seconds=0.0,
-    num_trials=0, round_seconds=0.0, num_rounds=2,
-)  # fmt: skip
+    num_updates=3,
+    warm_up_seconds=0.0,
+    speed_seconds=0.0,
+    phases_seconds=0.0,
+    product_seconds=0.0,
+    turn_seconds=0.0,
+    num_trials=0,
+    round_seconds=0.0,
+    num_rounds=2,
+)
 """As little as can be measured, without a trial."""
 
 
@@ -52,15 +68,17 @@ def exactly(value: float) -> Figures:
 def memory_of(resident: int | None, usable: int | None, *of_device: int) -> Figures:
     device, device_usable = of_device or (None, None)
     return {
-        "resident": resident, "usable": usable, "device": device, "device_usable": device_usable,
-    }  # fmt: skip
+        "resident": resident,
+        "usable": usable,
+        "device": device,
+        "device_usable": device_usable,
+    }
 
 
 def phases_of(names: Sequence[str], shares: dict[str, float]) -> Figures:
     return {
-        name: {"milliseconds": exactly(500.0 * shares.get(name, 0.0)), "share": shares.get(name, 0.0)}
-        for name in names
-    }  # fmt: skip
+        name: {"milliseconds": exactly(500.0 * shares.get(name, 0.0)), "share": shares.get(name, 0.0)} for name in names
+    }
 
 
 OF_PEAK = {"what": "large", "shape": [2, 2, 2], "flop_per_second": exactly(1e9)}
@@ -129,16 +147,18 @@ def decoding_report(engines: Sequence[Figures], **changes: Any) -> Figures:
         "trials": [],
         "conclusion": "Nothing limits.",
         "engines": {
-            "processor": "A processor", "num_threads": 1, "num_lines": 5, "num_rounds": 4,
-            "figures": list(engines), "left_out": [],
+            "processor": "A processor",
+            "num_threads": 1,
+            "num_lines": 5,
+            "num_rounds": 4,
+            "figures": list(engines),
+            "left_out": [],
         },
-    }  # fmt: skip
+    }
     return values | changes
 
 
-def engine(
-    name: str, precision: str, speed: float, ratio: float | None, *, beam_size: int = 1
-) -> Figures:
+def engine(name: str, precision: str, speed: float, ratio: float | None, *, beam_size: int = 1) -> Figures:
     """An engine; `speed` in target tokens per CPU-second, `ratio` to CTranslate2."""
     return {
         "engine": name,
@@ -153,8 +173,11 @@ def engine(
 def machine_facts(**changes: Any) -> MachineFacts:
     """A CPU with one core, already as fast as settings make it."""
     values: dict[str, Any] = {
-        "device": "cpu", "num_threads": 1, "num_cores": 1, "could_use_bfloat16": False,
-    }  # fmt: skip
+        "device": "cpu",
+        "num_threads": 1,
+        "num_cores": 1,
+        "could_use_bfloat16": False,
+    }
     return MachineFacts(**values | changes)
 
 

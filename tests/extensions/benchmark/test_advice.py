@@ -18,7 +18,7 @@ from transformer_cli.process.errors import TryAgainError
 
 from .small_benchmarks import machine_facts
 
-SUGGESTION = Suggestion("2 threads are slower than one thread", "set runtime.threads=1", ("runtime.threads=1",), 1.5)  # fmt: skip
+SUGGESTION = Suggestion("2 threads are slower than one thread", "set runtime.threads=1", ("runtime.threads=1",), 1.5)
 
 
 class Model:
@@ -77,17 +77,13 @@ def test_a_trial_that_does_not_fit_into_memory_has_failed() -> None:
     ("device", "num_threads", "unit"),
     [("cpu", 1, "CPU-second"), ("cpu", 2, "second"), ("cuda", 1, "second")],
 )
-def test_a_trial_with_as_many_threads_counts_cpu_seconds(
-    device: str, num_threads: int, unit: str
-) -> None:
+def test_a_trial_with_as_many_threads_counts_cpu_seconds(device: str, num_threads: int, unit: str) -> None:
     before, after = Model(1, 1, device=device), Model(1, 1, num_threads=num_threads)
     assert trial_of(before, after, num_turns=1).unit == unit
     assert {*before.units, *after.units} == {unit}
 
 
-@pytest.mark.parametrize(
-    ("ratio", "low", "helped"), [(1.3, 1.1, True), (1.02, 1.01, False), (1.3, 0.9, False)]
-)
+@pytest.mark.parametrize(("ratio", "low", "helped"), [(1.3, 1.1, True), (1.02, 1.01, False), (1.3, 0.9, False)])
 def test_only_a_gain_above_the_noise_counts(ratio: float, low: float, helped: bool) -> None:
     trial = Trial(SUGGESTION, ratio, low, 1.4)
     assert trial.has_helped is helped
@@ -117,9 +113,7 @@ def test_the_largest_expected_gain_is_tried_first_and_none_below_the_noise() -> 
         (1, 1, None),
     ],
 )
-def test_the_other_number_of_threads_is_tried(
-    num_threads: int, num_cores: int, advice: tuple[str, str] | None
-) -> None:
+def test_the_other_number_of_threads_is_tried(num_threads: int, num_cores: int, advice: tuple[str, str] | None) -> None:
     found = [*machine_facts(num_threads=num_threads, num_cores=num_cores).suggestions()]
     assert [(one.because, one.what) for one in found] == ([] if advice is None else [advice])
 

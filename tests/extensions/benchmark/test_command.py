@@ -49,11 +49,7 @@ def run(*arguments: str) -> Any:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.long
@@ -71,9 +67,7 @@ def test_the_report_is_on_standard_output_and_the_progress_on_standard_error(
     assert list((tmp_path / "temporary").glob("tfm-*")) == []
 
 
-def test_parts_of_a_stream_that_cannot_be_shared_out_are_refused_before_the_corpus_is_read() -> (
-    None
-):
+def test_parts_of_a_stream_that_cannot_be_shared_out_are_refused_before_the_corpus_is_read() -> None:
     stream = ["data.root=nowhere", "data.streaming=true", "data.stream_parts=3"]
     options = [option for setting in stream for option in ("--set", setting)]
     with pytest.raises(ConfigError, match="3 parts cannot give equally many"):
@@ -163,4 +157,4 @@ def test_what_does_not_exist_is_refused_before_anything_is_measured(tmp_path: Pa
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_gpu_that_is_not_there_is_refused_before_the_corpus_is_read() -> None:
     with pytest.raises(ConfigError, match="finds no such device"):
-        run("--config", "multi30k-en-de.yaml", "--set", "data.root=nowhere", "--set", "runtime.device=cuda")  # fmt: skip
+        run("--config", "multi30k-en-de.yaml", "--set", "data.root=nowhere", "--set", "runtime.device=cuda")

@@ -24,10 +24,14 @@ from transformer_cli.process.errors import DataError, MissingInputError
 from .small_benchmarks import exactly, figures, tiny_config
 
 
-def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32", **changes: Any) -> Path:  # fmt: skip
+def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32", **changes: Any) -> Path:
     measured = {
-        "machine": machine, "num_parameters": 7, "figures": figures(**changes), "trials": [], "conclusion": "Nothing limits.",
-    }  # fmt: skip
+        "machine": machine,
+        "num_parameters": 7,
+        "figures": figures(**changes),
+        "trials": [],
+        "conclusion": "Nothing limits.",
+    }
     found = benchmark_json(tiny_config(*overrides), "training", measured)
     path.write_text(json.dumps(found), encoding="utf-8")
     return path
@@ -36,16 +40,14 @@ def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32"
 def test_a_report_is_read_back_with_its_conditions(tmp_path: Path) -> None:
     found = read_benchmark(written(tmp_path / "a.json"))
     assert found["kind"] == "training"
-    assert found["figures"]["target_tokens_per_second"] == {"median": 1000.0, "low": 1000.0, "high": 1000.0}  # fmt: skip
+    assert found["figures"]["target_tokens_per_second"] == {"median": 1000.0, "low": 1000.0, "high": 1000.0}
     assert found["figures"]["phases"]["backward"]["share"] == 0.6
     assert found["settings"]["model"]["d_model"] == 16
     assert found["environment"]["packages"]["torch"]
     assert found["processor"] == processor_name()
 
 
-def test_another_processor_is_a_condition_that_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_processor_is_a_condition_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = written(tmp_path / "a.json")
     monkeypatch.setattr(report, "processor_name", lambda: "Another one")
     difference = f"processor: {processor_name()} before, Another one after"
@@ -77,10 +79,8 @@ def test_ratios_are_after_to_before(tmp_path: Path) -> None:
         (["training.betas=[0.9, 0.99]"], "CPU, 1 thread, float32", "training.betas.1: 0.98 before, 0.99 after"),
         ([], "CPU, 1 thread, bfloat16", "machine: CPU, 1 thread, float32 before, CPU, 1 thread, bfloat16 after"),
     ],
-)  # fmt: skip
-def test_conditions_that_differ_are_named(
-    tmp_path: Path, overrides: list[str], machine: str, difference: str
-) -> None:
+)
+def test_conditions_that_differ_are_named(tmp_path: Path, overrides: list[str], machine: str, difference: str) -> None:
     before = written(tmp_path / "a.json")
     after = written(tmp_path / "b.json", *overrides, machine=machine)
     assert compare_benchmarks(before, after)["differences"] == [difference]
@@ -135,9 +135,7 @@ def test_a_file_of_an_earlier_version_is_compared_without_the_figures_that_it_la
     names = {row["name"] for row in compare_benchmarks(before, after)["figures"]}
     assert "target tokens per second" in names
     assert "all updates together" not in names
-    assert "all updates together" in {
-        row["name"] for row in compare_benchmarks(after, after)["figures"]
-    }
+    assert "all updates together" in {row["name"] for row in compare_benchmarks(after, after)["figures"]}
     assert not any("busy" in line for line in report_lines(json.loads(after.read_text())))
 
 
@@ -147,9 +145,7 @@ def test_a_training_with_recorded_passes_is_compared_in_the_phases_that_both_hav
     before, after = written(tmp_path / "a.json"), written(tmp_path / "b.json")
     found = json.loads(after.read_text())
     plain = found["figures"]["phases"]
-    found["figures"]["phases"] = {
-        name: plain.get(name, plain["forward"]) for name in PHASES_OF_REPLAYS
-    }
+    found["figures"]["phases"] = {name: plain.get(name, plain["forward"]) for name in PHASES_OF_REPLAYS}
     after.write_text(json.dumps(found))
     names = {row["name"] for row in compare_benchmarks(before, after)["figures"]}
     assert {"optimizer, ms", "other, ms", "waiting for data, ms"} <= names
@@ -164,7 +160,7 @@ def test_a_gpu_has_lines_for_both_peaks_and_for_how_busy_it_is(tmp_path: Path) -
     assert re.search(r"  all updates together +900", text)
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "gpu", 10**400])  # fmt: skip
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "gpu", 10**400])
 ANY_JSON = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.", max_size=3), inner),
@@ -178,15 +174,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()  # fmt: skip
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [place, *(each for key, one in inner for each in places_in(one, (*place, key)))]
 
 
 @pytest.mark.long
 @given(data=st.data(), damage=ANY_JSON)
-def test_a_damaged_file_is_compared_or_refused_with_its_name(
-    whole: Path, data: st.DataObject, damage: Any
-) -> None:
+def test_a_damaged_file_is_compared_or_refused_with_its_name(whole: Path, data: st.DataObject, damage: Any) -> None:
     found = json.loads(whole.read_text())
     *path, last = data.draw(st.sampled_from(places_in(found)[1:]))
     holder = found

@@ -98,9 +98,7 @@ def test_a_file_without_a_table_of_engines_is_compared_too(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_damaged_table_of_engines_is_refused(
-    tmp_path: Path, engines: object, message: str
-) -> None:
+def test_a_damaged_table_of_engines_is_refused(tmp_path: Path, engines: object, message: str) -> None:
     before, after = (written(tmp_path / name, CTRANSLATE2) for name in ("a.json", "b.json"))
     after.write_text(json.dumps(json.loads(after.read_text()) | {"engines": engines}))
     with pytest.raises(DataError, match=message):
@@ -115,8 +113,6 @@ def test_the_file_names_the_processor(tmp_path: Path) -> None:
 def test_the_table_says_what_its_ratios_are() -> None:
     measured = decoding_report([engine("torch", "float32", 300.0, 0.6)])
     lines = [*report_lines(benchmark_json(tiny_config(), "decoding", measured))]
-    assert (
-        sum(line.endswith("   times as fast as ctranslate2, same precision") for line in lines) == 1
-    )
+    assert sum(line.endswith("   times as fast as ctranslate2, same precision") for line in lines) == 1
     [row] = [line for line in lines if line.startswith("greedy, torch, float32")]
     assert row.endswith("   0.60 (0.60 to 0.60)")

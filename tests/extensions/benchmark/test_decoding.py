@@ -33,9 +33,7 @@ SHORT = replace(AT_ONCE, num_turns=1, num_trials=1)
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_the_phases_of_a_round_sum_up_to_its_time(beam_size: int) -> None:
-    found = translate_round(
-        translator(tokenizer_of_words(), beam_size=beam_size), LINES, phases=True
-    )
+    found = translate_round(translator(tokenizer_of_words(), beam_size=beam_size), LINES, phases=True)
     assert tuple(found.phases) == PHASES
     assert sum(found.phases.values()) == pytest.approx(found.seconds)
     assert min(found.phases.values()) > 0.0
@@ -77,9 +75,7 @@ def test_watching_changes_no_translation(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_forced", [True, pytest.param(False, marks=pytest.mark.heavy)])
-def test_a_report_has_greedy_search_and_the_beam(
-    is_forced: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_has_greedy_search_and_the_beam(is_forced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "SIDES", {"cpu": (16, 32)})
     change = "decoding.batch_tokens=9"
     suggested = Suggestion("rows are many", f"set {change}", (change,), 2.0)

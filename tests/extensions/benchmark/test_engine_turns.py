@@ -38,7 +38,7 @@ def measured(subject: Subject) -> Figures:
 
 
 def names(turns: Figures, beam_size: int) -> list[tuple[str, str]]:
-    return [(one["engine"], one["precision"]) for one in turns["figures"] if one["beam_size"] == beam_size]  # fmt: skip
+    return [(one["engine"], one["precision"]) for one in turns["figures"] if one["beam_size"] == beam_size]
 
 
 @pytest.mark.long
@@ -50,7 +50,7 @@ def test_every_engine_is_measured_with_every_search(is_forced: bool) -> None:
     assert turns["left_out"] == []
     assert (turns["num_lines"], turns["num_rounds"]) == (4, 2)
     assert all(one["target_tokens_per_cpu_second"]["low"] > 0.0 for one in turns["figures"])
-    has_ratio = {(one["engine"], one["precision"]) for one in turns["figures"] if one["ratio"] is not None}  # fmt: skip
+    has_ratio = {(one["engine"], one["precision"]) for one in turns["figures"] if one["ratio"] is not None}
     assert has_ratio == {*ALL} - {("torch", "bfloat16")}
     own = [one["ratio"] for one in turns["figures"] if one["engine"] == "ctranslate2"]
     assert all(ratio == exactly(1.0) for ratio in own)
@@ -85,9 +85,7 @@ def test_without_ctranslate2_one_line_says_what_to_install(monkeypatch: pytest.M
     turns = measured(subject_of())
     assert names(turns, 1) == ALL[:3]
     [reason] = turns["left_out"]
-    assert reason.startswith(
-        "ctranslate2: decoding.engine: ctranslate2: CTranslate2 is not installed; "
-    )
+    assert reason.startswith("ctranslate2: decoding.engine: ctranslate2: CTranslate2 is not installed; ")
     assert 'pip install ".[ctranslate2]"' in reason
     assert "\n" not in reason
     assert all(one["ratio"] is None for one in turns["figures"])

@@ -48,10 +48,7 @@ def test_the_vocabulary_is_that_of_the_other_run_and_frozen_parts_need_fewer_pro
     found = benchmark()
     tuned = train(load_config("copy.yaml", [*settings, *TUNED]))
     of_both = [
-        sum(
-            parameter.numel()
-            for parameter in load_trained(run.folder, which="last").model.parameters()
-        )
+        sum(parameter.numel() for parameter in load_trained(run.folder, which="last").model.parameters())
         for run in (trained, tuned)
     ]
     assert of_both == 2 * [found["num_parameters"]]

@@ -16,8 +16,12 @@ from transformer_cli.training.initial_weights import freeze
 
 SOURCE_SIZE, TARGET_SIZE = 11, 13
 SIZES: dict[str, Any] = {
-    "d_model": 24, "num_heads": 4, "d_ff": 20, "encoder_layers": 1, "decoder_layers": 2,
-}  # fmt: skip
+    "d_model": 24,
+    "num_heads": 4,
+    "d_ff": 20,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "default": {},
     "one head of keys and values": {"num_kv_heads": 1},
@@ -32,7 +36,7 @@ FROZEN: list[tuple[str, ...]] = [
     ("embeddings", "encoder.layers", "decoder.layers.0", "decoder.layers.1.cross_attention.key"),
     ("embeddings", "encoder", "decoder.layers.0.self_attention_norm", "decoder.layers.0.self_attention.query"),
     ("embeddings", "decoder", "encoder.layers.0.self_attention", "output"),
-]  # fmt: skip
+]
 
 
 def batch() -> Batch:
@@ -44,7 +48,7 @@ def batch() -> Batch:
 def padded_work(padded: Batch) -> Work:
     """The work with padding, and with all pairs of the decoder, as attention without a fused kernel computes it."""
     (num, source), target = padded.source_ids.shape, padded.target_ids.size(1)
-    return np.array([num * source, num * target, num * source**2, num * target**2, num * source * target])  # fmt: skip
+    return np.array([num * source, num * target, num * source**2, num * target**2, num * source * target])
 
 
 def counted_by_pytorch(model: Transformer, padded: Batch) -> tuple[int, int]:

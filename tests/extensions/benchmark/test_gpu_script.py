@@ -50,7 +50,7 @@ def test_each_kind_of_attention_has_a_line_and_says_why_it_cannot_be_measured(
     kinds = {"no padding": gpu.padded, "causal": gpu.KINDS["causal"], "broken": broken}
     monkeypatch.setattr(gpu, "KINDS", kinds)
     cells = str(33 * gpu.SMALLER)
-    monkeypatch.setattr(sys, "argv", ["gpu.py", "attention", "--heads", "1", "--width", "8", "--cells", cells])  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "attention", "--heads", "1", "--width", "8", "--cells", cells])
     gpu.main()
     device, *lines = capsys.readouterr().out.splitlines()
     assert f"PyTorch {torch.__version__}" in device
@@ -72,9 +72,7 @@ def test_the_table_has_the_figures_and_the_longest_kernels() -> None:
 
 
 @pytest.mark.long
-def test_a_training_is_measured_with_its_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_is_measured_with_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "LOCK", tmp_path / "lock")
     found = gpu.measure_training("copy.yaml", [*TINY], 4)
     assert (found["config"], found["precision"]) == ("copy.yaml", "float32")

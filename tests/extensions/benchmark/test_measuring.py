@@ -133,6 +133,6 @@ class Event(NamedTuple):
 
 
 def test_the_time_in_kernels_is_that_of_the_device_alone() -> None:
-    events = [Event("DeviceType.CUDA", 3e6), Event("DeviceType.CPU", 9e6), Event("DeviceType.CUDA", 1e6)]  # fmt: skip
+    events = [Event("DeviceType.CUDA", 3e6), Event("DeviceType.CPU", 9e6), Event("DeviceType.CUDA", 1e6)]
     assert kernel_seconds(events) == 4.0
     assert busy_seconds(torch.device("cpu"), lambda: None) is None

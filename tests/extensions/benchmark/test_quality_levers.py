@@ -20,9 +20,7 @@ def test_the_config_of_a_lever_loads_and_differs_from_the_baseline(lever: str) -
         for one in ("baseline", lever)
     )
     assert (config.name, config.seed) == (quality_levers.run_of(lever, 2), 2)
-    assert quality_levers.SCORED_LANGUAGE in {
-        direction.target for direction in config.data.directions
-    }
+    assert quality_levers.SCORED_LANGUAGE in {direction.target for direction in config.data.directions}
     same_name = config.model_copy(update={"name": baseline.name})
     assert (same_name == baseline) == (lever == "baseline")
 
@@ -39,14 +37,11 @@ def test_a_setting_of_all_runs_gives_way_to_that_of_a_lever() -> None:
 
 
 def test_each_lever_has_a_run_of_its_own() -> None:
-    assert len({quality_levers.run_of(lever, 1) for lever in quality_levers.LEVERS}) == len(
-        quality_levers.LEVERS
-    )
+    assert len({quality_levers.run_of(lever, 1) for lever in quality_levers.LEVERS}) == len(quality_levers.LEVERS)
 
 
 def test_every_schedule_is_a_lever() -> None:
     configs = (
-        load_config(quality_levers.CONFIG, quality_levers.settings_of(lever, 1, "."))
-        for lever in quality_levers.LEVERS
+        load_config(quality_levers.CONFIG, quality_levers.settings_of(lever, 1, ".")) for lever in quality_levers.LEVERS
     )
     assert {config.training.schedule for config in configs} == {*get_args(ScheduleName)}

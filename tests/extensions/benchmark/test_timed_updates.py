@@ -123,10 +123,7 @@ def test_no_hook_and_no_file_is_left(trainee: Trainee, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_number_of_threads_is_that_of_the_config(data: PreparedData, tmp_path: Path) -> None:
-    one, two = (
-        Trainee(tiny_config(f"runtime.threads={number}"), data, tmp_path / "run")
-        for number in (1, 2)
-    )
+    one, two = (Trainee(tiny_config(f"runtime.threads={number}"), data, tmp_path / "run") for number in (1, 2))
     try:
         for trainee in (one, two, one):
             trainee.train(0.0, at_least=1)

@@ -64,9 +64,7 @@ def test_a_core_is_left_for_the_data_where_threads_take_them_all() -> None:
 
 
 def test_much_padding_suggests_batches_that_have_less() -> None:
-    found = training_suggestions(
-        figures(padding_share=0.23), situation(padding_at={2048: 0.12, 1024: 0.09})
-    )
+    found = training_suggestions(figures(padding_share=0.23), situation(padding_at={2048: 0.12, 1024: 0.09}))
     assert [one.because for one in found] == ["padding is 23% of a batch"]
     assert found[0].what == "lower training.batch_tokens to 1,024, which leaves 9%"
     assert found[0].overrides == ("training.batch_tokens=1024",)
@@ -74,9 +72,7 @@ def test_much_padding_suggests_batches_that_have_less() -> None:
 
 
 def test_batches_of_sentences_are_replaced_by_batches_of_tokens() -> None:
-    by_sentences = situation(
-        "training.batch_tokens=null", "training.batch_sentences=8", padding_at={512: 0.05}
-    )
+    by_sentences = situation("training.batch_tokens=null", "training.batch_sentences=8", padding_at={512: 0.05})
     [found] = training_suggestions(figures(padding_share=0.3), by_sentences)
     assert found.overrides == ("training.batch_sentences=null", "training.batch_tokens=512")
 
@@ -88,9 +84,12 @@ def test_no_smaller_batch_is_suggested_that_has_as_much_padding() -> None:
 
 def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
     on_gpu = situation(
-        "runtime.compile=true", "runtime.cuda_graphs=true",
-        machine=machine_facts(device="cuda"), num_batches=10_000, fixed_bytes=GIGABYTE,
-    )  # fmt: skip
+        "runtime.compile=true",
+        "runtime.cuda_graphs=true",
+        machine=machine_facts(device="cuda"),
+        num_batches=10_000,
+        fixed_bytes=GIGABYTE,
+    )
     memory = memory_of(GIGABYTE, 9 * GIGABYTE, 18 * GIGABYTE, 100 * GIGABYTE)
     [found] = training_suggestions(figures(memory=memory, share_of_peak=0.1), on_gpu)
     assert found.because == "18% of the memory is used"
@@ -102,9 +101,7 @@ def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
 
 def test_accumulated_batches_become_fewer_and_larger_so_that_the_update_stays() -> None:
     slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=8.0)
-    [found] = training_suggestions(
-        slow_loop, situation("training.accumulate=8", num_batches=10_000)
-    )
+    [found] = training_suggestions(slow_loop, situation("training.accumulate=8", num_batches=10_000))
     assert found.overrides == ("training.batch_tokens=16384", "training.accumulate=2")
     assert found.least_gain < 1.1
 
@@ -133,23 +130,16 @@ def test_a_slow_optimizer_does_not_speak_for_larger_batches_if_the_update_keeps_
 def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpus() -> None:
     slow_optimizer = {"optimizer": 0.3, "backward": 0.7}
     assert training_suggestions(figures(slow_optimizer), situation(num_batches=10_000)) != []
-    assert (
-        training_suggestions(figures(slow_optimizer, memory=FULL), situation(num_batches=10_000))
-        == []
-    )
+    assert training_suggestions(figures(slow_optimizer, memory=FULL), situation(num_batches=10_000)) == []
     assert training_suggestions(figures(slow_optimizer), situation(num_batches=60)) == []
 
 
 def test_a_gpu_tries_compiled_layers() -> None:
     on_gpu = situation(machine=machine_facts(device="cuda"))
-    assert [one.overrides for one in training_suggestions(figures(), on_gpu)] == [
-        ("runtime.compile=true",)
-    ]
+    assert [one.overrides for one in training_suggestions(figures(), on_gpu)] == [("runtime.compile=true",)]
 
 
-def test_a_gpu_that_waits_for_the_cpu_tries_cuda_graphs_first_and_a_busy_one_compiled_layers() -> (
-    None
-):
+def test_a_gpu_that_waits_for_the_cpu_tries_cuda_graphs_first_and_a_busy_one_compiled_layers() -> None:
     on_gpu = situation(machine=machine_facts(device="cuda"))
     waiting, *rest = training_suggestions(figures(busy_share=0.4, share_of_peak=0.03), on_gpu)
     assert waiting.overrides == ("runtime.cuda_graphs=true",)
@@ -244,10 +234,7 @@ def test_an_update_with_r_drop_needs_twice_the_products(tmp_path: Path) -> None:
     settings = "training.batch_sentences=100", "training.accumulate=2", "model.dropout=0.1"
     plain, twice = tiny_config(*settings), tiny_config(*settings, "training.r_drop=1.0")
     data, short = tiny_data(plain, tmp_path), replace(SHORT, num_trials=0)
-    once, both = (
-        benchmark_training(config, data, tmp_path / "run", short)["figures"]
-        for config in (plain, twice)
-    )
+    once, both = (benchmark_training(config, data, tmp_path / "run", short)["figures"] for config in (plain, twice))
     assert both["flop_per_target_token"] == 2 * once["flop_per_target_token"]
     assert once["batches_per_update"] == both["batches_per_update"] == 2
     assert both["target_tokens_per_update"] == once["target_tokens_per_update"]

@@ -23,7 +23,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
     return path
 
 
-def write_sides(folder: Path, source: Sequence[str], target: Sequence[str], name: str = "train") -> tuple[str, str]:  # fmt: skip
+def write_sides(folder: Path, source: Sequence[str], target: Sequence[str], name: str = "train") -> tuple[str, str]:
     """NAME.en and NAME.it; returns their names."""
     write_lines(folder / f"{name}.en", source)
     write_lines(folder / f"{name}.it", target)

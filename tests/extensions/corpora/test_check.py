@@ -32,8 +32,7 @@ def test_a_clean_corpus_has_no_fault_and_exits_with_0(tfm: Tfm) -> None:
 def test_a_corpus_without_a_pair_is_refused_and_not_without_fault(tfm: Tfm) -> None:
     (tfm.folder / "empty.tsv").write_text("", encoding="utf-8")
     (tfm.folder / "my.yaml").write_text(
-        "name: my\ndata: {source: files, corpora: [{path: empty.tsv}]}\n"
-        "training: {max_steps: 1, batch_sentences: 4}\n"
+        "name: my\ndata: {source: files, corpora: [{path: empty.tsv}]}\ntraining: {max_steps: 1, batch_sentences: 4}\n"
     )
     finished = tfm("data", "check", "--config", "my.yaml")
     assert finished.exit_code == 65, finished.talk
@@ -90,15 +89,17 @@ DAMAGES: dict[str, tuple[Callable[[Sides], None], int | None]] = {
     "length_ratio": (at(14, "Yes.", "una frase " * 20), 14),
     "too_many_words": (at(15, "a b " * 150, "una frase " * 150), 15),
     "wrong_target_language": (
-        at(16, target="Der Ausschuss hat gestern den Bericht über die Fischerei angenommen."), 16,
+        at(16, target="Der Ausschuss hat gestern den Bericht über die Fischerei angenommen."),
+        16,
     ),
     "wrong_source_language": (
-        at(17, "Der Ausschuss hat gestern den Bericht über die Fischerei angenommen."), 17,
+        at(17, "Der Ausschuss hat gestern den Bericht über die Fischerei angenommen."),
+        17,
     ),
     "swapped": (swap, None),
     "duplicates": (repeat, 51),
     "near_duplicates": (repeat, 52),
-}  # fmt: skip
+}
 
 
 @pytest.mark.long
@@ -129,9 +130,7 @@ def test_sides_that_drift_apart_are_shown_with_the_line_and_exit_with_65(tfm: Tf
     first = int(detail.split()[1].replace(",", ""))
     assert abs(first - 150) <= 10
     assert "1 line before them" in detail
-    assert found["drift"]["ranges"] == [
-        {"first_line": first, "last_line": len(source) - 1, "offset": -1}
-    ]
+    assert found["drift"]["ranges"] == [{"first_line": first, "last_line": len(source) - 1, "offset": -1}]
     assert any(example["place"] == f"train.en:{first}" for example in found["drift"]["examples"])
 
 
@@ -147,9 +146,7 @@ def test_text_that_is_not_utf_8_stops_nothing(tfm: Tfm) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["perche\u0301", "\u0a36"])
-def test_what_is_not_in_nfc_is_named_whether_this_form_composes_or_divides_it(
-    tfm: Tfm, target: str
-) -> None:
+def test_what_is_not_in_nfc_is_named_whether_this_form_composes_or_divides_it(tfm: Tfm, target: str) -> None:
     """The letter SHA of Gurmukhi is one character, and two in NFC."""
     sources, targets = clean_lines(NUM_PAIRS)
     targets[12] = target
@@ -199,8 +196,7 @@ def test_only_test_pairs_that_are_validation_pairs_are_shared(tfm: Tfm) -> None:
     write_sides(tfm.folder, source[40:] + source[21:22], target[40:] + target[21:22])
     names = {"dev": "validation", "test": "test", "train": "train"}
     corpora = [
-        f"    - {{split: {split}, source_path: {name}.en, target_path: {name}.it}}"
-        for name, split in names.items()
+        f"    - {{split: {split}, source_path: {name}.en, target_path: {name}.it}}" for name, split in names.items()
     ]
     head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "data:"]
     write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
@@ -216,9 +212,7 @@ def test_a_table_is_checked_by_its_rows(tfm: Tfm) -> None:
     target[40] = "&quot;Sì&quot;"
     rows = [f"{one}\t{other}" for one, other in zip(source, target, strict=True)]
     write_lines(tfm.folder / "phrases.tsv", rows)
-    finished = tfm(
-        "data", "check", "phrases.tsv", "--source-language", "en", "--target-language", "it"
-    )
+    finished = tfm("data", "check", "phrases.tsv", "--source-language", "en", "--target-language", "it")
     assert finished.exit_code == 0, finished.talk
     assert "phrases.tsv:41" in finished.text
     assert "mend_entities" in finished.text
@@ -226,9 +220,7 @@ def test_a_table_is_checked_by_its_rows(tfm: Tfm) -> None:
 
 @pytest.mark.long
 def test_the_check_of_a_generated_corpus_uses_its_config(tfm: Tfm) -> None:
-    finished = tfm(
-        "data", "check", "--config", "en-it.yaml", "--set", "data.num_pairs=300", "--json"
-    )
+    finished = tfm("data", "check", "--config", "en-it.yaml", "--set", "data.num_pairs=300", "--json")
     assert finished.exit_code == 0, finished.talk
     assert json.loads(finished.text)["parts"][2]["num_pairs"] == 300
 
@@ -242,9 +234,7 @@ def test_the_check_of_a_generated_corpus_uses_its_config(tfm: Tfm) -> None:
         (("--config", "en-it.yaml", "--source-language", "en"), "are for files"),
     ],
 )
-def test_command_lines_that_make_no_sense_are_refused(
-    tfm: Tfm, arguments: tuple[str, ...], problem: str
-) -> None:
+def test_command_lines_that_make_no_sense_are_refused(tfm: Tfm, arguments: tuple[str, ...], problem: str) -> None:
     finished = tfm("data", "check", *arguments)
     assert finished.exit_code == 2
     assert problem in finished.talk

@@ -94,14 +94,10 @@ def test_a_rule_that_is_switched_off_drops_nothing(tfm: Tfm, rule: str, line: in
 def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     names = write_sides(tfm.folder, source, target[:150] + target[151:])
-    finished = tfm(
-        "data", "clean", *names, "--output", "out", "--set", "drop_near_duplicates=false"
-    )
+    finished = tfm("data", "clean", *names, "--output", "out", "--set", "drop_near_duplicates=false")
     assert finished.exit_code == 0, finished.talk
     pairs = set(zip(source, target, strict=True))
-    left = list(
-        zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True)
-    )
+    left = list(zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True))
     assert set(left) <= pairs
     assert len(left) >= len(source) - 20
 
@@ -118,21 +114,15 @@ def test_lines_that_show_nothing_about_their_relation_stay_as_they_stand(tfm: Tf
 def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
     source, target = clean_lines(900)
     names = write_sides(tfm.folder, source, target[:300] + target[400:])
-    finished = tfm(
-        "data", "clean", *names, "--output", "out", "--set", "drop_near_duplicates=false"
-    )
+    finished = tfm("data", "clean", *names, "--output", "out", "--set", "drop_near_duplicates=false")
     assert finished.exit_code == 0, finished.talk
-    left = list(
-        zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True)
-    )
+    left = list(zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True))
     assert set(left) <= set(zip(source, target, strict=True))
     assert len(left) >= len(source) - 120
 
 
 @pytest.mark.parametrize("shorter", [0, 1])
-def test_the_lines_behind_the_end_of_the_shorter_side_keep_their_translations(
-    tfm: Tfm, shorter: int
-) -> None:
+def test_the_lines_behind_the_end_of_the_shorter_side_keep_their_translations(tfm: Tfm, shorter: int) -> None:
     sides = clean_lines(NUM_PAIRS)
     pairs = set(zip(*sides, strict=True))
     last = [side[-1] for side in sides]
@@ -183,9 +173,9 @@ def test_the_config_lines_have_the_languages_and_the_weight_of_each_corpus(tfm: 
         "    - {source_path: train.en, target_path: train.it, split: train}",
         "    - {source_path: more.it, target_path: more.en, split: train, source_language: it, target_language: en, weight: 2.0}",
     ]
-    head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "tokenizer: {shared: true}", "data:"]  # fmt: skip
+    head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "tokenizer: {shared: true}", "data:"]
     write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
-    finished = tfm("data", "clean", "--config", "mine.yaml", "--output", "out", "--set", "realign=false")  # fmt: skip
+    finished = tfm("data", "clean", "--config", "mine.yaml", "--output", "out", "--set", "realign=false")
     assert finished.exit_code == 0, finished.talk
     data = yaml.safe_load(finished.text.partition("write into a config:\n")[2])["data"]
     assert (data["source_language"], data["target_language"]) == ("en", "it")
@@ -237,9 +227,7 @@ def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm)
         ),
     ],
 )
-def test_a_refusal_leaves_no_output(
-    tfm: Tfm, arguments: list[str], code: int, problem: str
-) -> None:
+def test_a_refusal_leaves_no_output(tfm: Tfm, arguments: list[str], code: int, problem: str) -> None:
     finished = clean(tfm, *arguments)
     assert finished.exit_code == code
     assert problem in finished.talk
@@ -249,10 +237,8 @@ def test_a_refusal_leaves_no_output(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [("", "no sentence pair in train.en and train.it"), (" \n", "(drop_empty 1), and no pair is left")],
-)  # fmt: skip
-def test_files_of_which_nothing_is_left_are_refused_for_that(
-    tfm: Tfm, text: str, problem: str
-) -> None:
+)
+def test_files_of_which_nothing_is_left_are_refused_for_that(tfm: Tfm, text: str, problem: str) -> None:
     for side in ("en", "it"):
         (tfm.folder / f"train.{side}").write_text(text)
     rules = ("--set", "realign=false", "--set", "max_dropped_share=1.0")
@@ -286,9 +272,7 @@ def test_text_that_was_read_as_another_encoding_is_mended_and_other_text_stays(t
     assert without_entities(text.replace("&", "")) == text.replace("&", "")
 
 
-@pytest.mark.parametrize(
-    "text", ["perché è così", "Füße größer", "l'été — déjà « vu »", "日本語。"]
-)
+@pytest.mark.parametrize("text", ["perché è così", "Füße größer", "l'été — déjà « vu »", "日本語。"])
 def test_the_mended_text_is_the_original(text: str) -> None:
     assert with_encoding_mended(text) == text
     try:

@@ -39,9 +39,7 @@ def test_a_clean_corpus_has_no_drift() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("place", [150, 600, 1050])
 @pytest.mark.parametrize(("num_lines", "offset"), [(-1, -1), (1, 1), (-4, -4), (3, 3)])
-def test_lines_that_are_missing_or_too_many_are_found(
-    place: int, num_lines: int, offset: int
-) -> None:
+def test_lines_that_are_missing_or_too_many_are_found(place: int, num_lines: int, offset: int) -> None:
     source, target = clean_lines(NUM_LINES)
     if num_lines < 0:
         target = target[:place] + target[place - num_lines :]
@@ -99,10 +97,7 @@ def burmese(word: str) -> str:
     """Invented syllables of the Burmese script for a word: always the same, of a length that says nothing."""
     choose = random.Random(zlib.crc32(word.encode()))
     syllables = range(choose.randrange(1, 6))
-    return "".join(
-        chr(0x1000 + choose.randrange(33)) + choose.choice(("", "\u102d", "\u103b"))
-        for _ in syllables
-    )
+    return "".join(chr(0x1000 + choose.randrange(33)) + choose.choice(("", "\u102d", "\u103b")) for _ in syllables)
 
 
 @cache

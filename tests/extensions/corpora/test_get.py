@@ -59,9 +59,7 @@ def server() -> Iterator[Server]:
             if wanted and state.has_ranges and self.headers.get("If-Range") == tag:
                 start = int(wanted.removeprefix("bytes=").partition("-")[0])
                 self.send_response(206)
-                self.send_header(
-                    "Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}"
-                )
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
             else:
                 self.send_response(200)
             self.send_header("Content-Length", str(len(content) - start))
@@ -101,9 +99,7 @@ def test_a_broken_download_goes_on_where_it_stopped(server: Server, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
 
 
-def test_a_later_call_goes_on_and_a_whole_file_is_not_downloaded_again(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_later_call_goes_on_and_a_whole_file_is_not_downloaded_again(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = CONTENT
     server.breaks_after = [100_000] * 5
     with pytest.raises(TryAgainError, match="500,000 bytes are here, after 5 tries"):
@@ -116,9 +112,7 @@ def test_a_later_call_goes_on_and_a_whole_file_is_not_downloaded_again(
     assert len(server.requests) == number
 
 
-def test_a_file_that_changed_meanwhile_is_downloaded_from_its_beginning(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_file_that_changed_meanwhile_is_downloaded_from_its_beginning(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = CONTENT
     server.breaks_after = [100_000] * 5
     with pytest.raises(TryAgainError):
@@ -134,9 +128,7 @@ def test_a_server_without_ranges_gives_the_whole_file_again(server: Server, tmp_
     assert fetch_file(server, tmp_path) == CONTENT
 
 
-def test_a_busy_server_is_asked_again_and_a_missing_file_is_not(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_busy_server_is_asked_again_and_a_missing_file_is_not(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = CONTENT
     server.statuses = [503, 429]
     assert fetch_file(server, tmp_path) == CONTENT
@@ -198,9 +190,12 @@ def get(tfm: Tfm, *arguments: str) -> Finished:
 def books(tfm: Tfm, server: Server) -> Tfm:
     server.files["/books.zip"] = zipped(BOOKS)
     entry = {
-        "name": "books", "urls": [server.url + "/books.zip"], "kind": "txt",
-        "members": ["*.en", "*.it"], "citation": "@misc{books}",
-    }  # fmt: skip
+        "name": "books",
+        "urls": [server.url + "/books.zip"],
+        "kind": "txt",
+        "members": ["*.en", "*.it"],
+        "citation": "@misc{books}",
+    }
     catalogue(tfm, entry)
     return tfm
 
@@ -210,18 +205,12 @@ def locked(tfm: Tfm) -> dict[str, Any]:
     return dict(corpus)
 
 
-def test_a_corpus_is_fetched_with_licence_citation_and_checksums(
-    books: Tfm, server: Server
-) -> None:
+def test_a_corpus_is_fetched_with_licence_citation_and_checksums(books: Tfm, server: Server) -> None:
     finished = get(books, "books")
     assert finished.exit_code == 0, finished.talk
     folder = books.folder / "corpora"
-    assert (folder / "books.en").read_text(
-        encoding="utf-8"
-    ) == "The house is big.\nI read a book.\n"
-    assert (folder / "books.it").read_text(
-        encoding="utf-8"
-    ) == "La casa è grande.\nLeggo un libro.\n"
+    assert (folder / "books.en").read_text(encoding="utf-8") == "The house is big.\nI read a book.\n"
+    assert (folder / "books.it").read_text(encoding="utf-8") == "La casa è grande.\nLeggo un libro.\n"
     assert (folder / "books.LICENSE").read_text() == BOOKS["LICENSE"]
     corpus = locked(books)
     assert corpus["downloads"] == [
@@ -259,9 +248,7 @@ def test_the_lock_file_alone_brings_the_corpora_back(books: Tfm, server: Server)
     assert (books.folder / "corpora/data.lock").read_bytes() == lock
 
 
-def test_a_remote_file_that_has_changed_is_an_error_until_it_is_accepted(
-    books: Tfm, server: Server
-) -> None:
+def test_a_remote_file_that_has_changed_is_an_error_until_it_is_accepted(books: Tfm, server: Server) -> None:
     assert get(books, "books").exit_code == 0
     (books.folder / "corpora/books.en").unlink()
     server.files["/books.zip"] = zipped(BOOKS | {"Books.en-it.en": "Other.\nOther again.\nMore.\n"})
@@ -291,9 +278,14 @@ def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) 
     server.files |= {
         "/t.tgz": tarred({"x/a.en": "A dog.\n", "x/a.it": "Un cane.\n"}),
         "/a.tsv": b"1\tThe sea\tIl mare\nonly this\n2\tThe sky\tIl cielo\n3\t\xff\tx\n",
-        "/m.zip": zipped({"m.tmx": '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>Yes.</seg></tuv><tuv xml:lang="it"><seg>Sì.</seg></tuv></tu></body></tmx>'}),
-        "/b.en": b"One.\n", "/b.it": b"Uno.\n",
-    }  # fmt: skip
+        "/m.zip": zipped(
+            {
+                "m.tmx": '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>Yes.</seg></tuv><tuv xml:lang="it"><seg>Sì.</seg></tuv></tu></body></tmx>'
+            }
+        ),
+        "/b.en": b"One.\n",
+        "/b.it": b"Uno.\n",
+    }
     url = server.url
     catalogue(
         tfm,
@@ -312,11 +304,13 @@ def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) 
     found = {
         name: tuple((tfm.folder / f"corpora/{name}.{side}").read_text(encoding="utf-8") for side in ("it", "en"))
         for name in names
-    }  # fmt: skip
+    }
     assert found == {
-        "tar": ("Un cane.\n", "A dog.\n"), "table": ("Il mare\nIl cielo\n", "The sea\nThe sky\n"),
-        "memory": ("Sì.\n", "Yes.\n"), "texts": ("Uno.\n", "One.\n"),
-    }  # fmt: skip
+        "tar": ("Un cane.\n", "A dog.\n"),
+        "table": ("Il mare\nIl cielo\n", "The sea\nThe sky\n"),
+        "memory": ("Sì.\n", "Yes.\n"),
+        "texts": ("Uno.\n", "One.\n"),
+    }
 
 
 def test_all_members_of_a_pattern_are_fetched_in_pairs(tfm: Tfm, server: Server) -> None:
@@ -354,18 +348,14 @@ def test_a_corpus_that_is_here_is_read_in_the_direction_that_is_asked_for(books:
 
 
 @pytest.mark.parametrize("address", ["/perch\xe9.tsv", "/a b.tsv", "/a%20b.tsv"])
-def test_an_address_may_have_spaces_and_letters_beyond_ascii(
-    tfm: Tfm, server: Server, address: str
-) -> None:
+def test_an_address_may_have_spaces_and_letters_beyond_ascii(tfm: Tfm, server: Server, address: str) -> None:
     server.files |= dict.fromkeys(("/perch%C3%A9.tsv", "/a%20b.tsv"), b"The sea\tIl mare\n")
     catalogue(tfm, {"name": "table", "urls": [server.url + address], "kind": "tsv"})
     finished = get(tfm, "table")
     assert finished.exit_code == 0, finished.talk
 
 
-def test_a_download_that_is_no_archive_is_refused_and_nothing_is_locked(
-    books: Tfm, server: Server
-) -> None:
+def test_a_download_that_is_no_archive_is_refused_and_nothing_is_locked(books: Tfm, server: Server) -> None:
     server.files["/books.zip"] = b"<html>We have moved</html>"
     refused = get(books, "books")
     assert (refused.exit_code, "no zip or tar archive" in refused.talk) == (65, True)

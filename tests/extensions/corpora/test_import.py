@@ -86,9 +86,12 @@ def import_here(path: Path) -> list[str]:
 def test_errors_of_formulas_are_no_text_and_a_day_has_no_hour(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     rows = [
-        ("English", "Italian"), ("Good morning.", "Buongiorno."), ("The train is late.", "#N/A"),
-        ("#REF!", "Il treno è in ritardo."), (datetime(2020, 1, 2), "2 gennaio"),
-    ]  # fmt: skip
+        ("English", "Italian"),
+        ("Good morning.", "Buongiorno."),
+        ("The train is late.", "#N/A"),
+        ("#REF!", "Il treno è in ritardo."),
+        (datetime(2020, 1, 2), "2 gennaio"),
+    ]
     for row in rows:
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
@@ -99,14 +102,15 @@ def test_errors_of_formulas_are_no_text_and_a_day_has_no_hour(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "zip"])
-def test_an_error_about_an_unpacked_file_names_the_one_that_was_given(
-    tmp_path: Path, kind: str
-) -> None:
+def test_an_error_about_an_unpacked_file_names_the_one_that_was_given(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"a.{kind}"
     rows = [
-        ("Glossary of the hotel", None), ("English", "Italian"), ("The car is red.", "La macchina è rossa."),
-        ("Good morning.", "Buongiorno."), ("The hotel is small.", "L'albergo è piccolo."),
-    ]  # fmt: skip
+        ("Glossary of the hotel", None),
+        ("English", "Italian"),
+        ("The car is red.", "La macchina è rossa."),
+        ("Good morning.", "Buongiorno."),
+        ("The hotel is small.", "L'albergo è piccolo."),
+    ]
     if kind == "xlsx":
         book = openpyxl.Workbook()
         for row in rows:
@@ -119,16 +123,12 @@ def test_an_error_about_an_unpacked_file_names_the_one_that_was_given(
     with pytest.raises(DataError) as refusal:
         import_here(path)
     named = f"{path}: " if kind == "xlsx" else f"{path}: inside.tsv: "
-    assert refusal.value.message.startswith(
-        f"{named}its first row has 1 column (Glossary of the hotel)"
-    )
+    assert refusal.value.message.startswith(f"{named}its first row has 1 column (Glossary of the hotel)")
 
 
 def test_a_memory_without_a_complete_unit_is_told_what_a_unit_needs(tmp_path: Path) -> None:
     unit = '<tu><tuv xml:lang="en"/><tuv xml:lang="it"><seg>Ciao</seg></tuv></tu>'
-    (tmp_path / "a.tmx").write_text(
-        f'<tmx version="1.4"><header srclang="en"/><body>{unit}</body></tmx>'
-    )
+    (tmp_path / "a.tmx").write_text(f'<tmx version="1.4"><header srclang="en"/><body>{unit}</body></tmx>')
     with pytest.raises(DataError, match="an empty side: 1") as refusal:
         import_here(tmp_path / "a.tmx")
     assert str(refusal.value.hint).startswith("each unit must have text in both languages")
@@ -160,8 +160,9 @@ def test_segments_of_xliff_become_pairs_and_other_translations_do_not(tfm: Tfm) 
     assert finished.exit_code == 0, finished.talk
     assert pairs(tfm) == [("Press OK.", "Premi OK."), ("One.", "Uno."), ("Two.", "Due.")]
     assert json.loads(finished.text)["skipped"] == {
-        "not translated": 1, "not translated (state needs-translation)": 1,
-    }  # fmt: skip
+        "not translated": 1,
+        "not translated (state needs-translation)": 1,
+    }
 
 
 ENTITIES = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
@@ -186,9 +187,7 @@ BODY = (
         ("no xml at all", "not well-formed"),
     ],
 )
-def test_dangerous_and_damaged_files_are_refused_and_leave_no_output(
-    tfm: Tfm, text: str, problem: str
-) -> None:
+def test_dangerous_and_damaged_files_are_refused_and_leave_no_output(tfm: Tfm, text: str, problem: str) -> None:
     (tfm.folder / "a.tmx").write_text(text, encoding="utf-8")
     finished = imported(tfm, "a.tmx", "--source-language", "en", "--target-language", "it")
     assert finished.exit_code == 65
@@ -208,10 +207,12 @@ def workbook(path: Path) -> None:
     assert sheet is not None
     sheet.title = "Phrases"
     for row in [
-        ("Id", "English", "Italian"), (1, "The sea is blue.", "Il mare è blu."),
-        (2, "Good morning to\nall of you", "Buongiorno a\ttutti"), (3, None, "vuoto"),
+        ("Id", "English", "Italian"),
+        (1, "The sea is blue.", "Il mare è blu."),
+        (2, "Good morning to\nall of you", "Buongiorno a\ttutti"),
+        (3, None, "vuoto"),
         (4, "I have read the book.", "Ho letto il libro."),
-    ]:  # fmt: skip
+    ]:
         sheet.append(row)
     book.create_sheet("Other").append(("x", "y"))
     book.save(path)
@@ -357,7 +358,7 @@ def test_a_control_character_of_xliff_is_left_out_and_broken_xml_stays_an_error(
         list(pairs_of_xliff(path, "en", "it", report))
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=30)  # fmt: skip
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=30)
 
 
 @settings(max_examples=40, deadline=None)
@@ -381,13 +382,14 @@ def test_what_is_written_to_a_translation_memory_is_read_again(
 @pytest.mark.parametrize(
     ("wanted", "codes", "index"),
     [
-        ("en", ["it", "EN_us"], 1), ("en-US", ["en-GB", "en-us"], 1), ("en-US", ["en-GB"], 0),
-        ("en", ["it"], None), ("pt-BR", ["pt-PT", "pt-BR"], 1),
+        ("en", ["it", "EN_us"], 1),
+        ("en-US", ["en-GB", "en-us"], 1),
+        ("en-US", ["en-GB"], 0),
+        ("en", ["it"], None),
+        ("pt-BR", ["pt-PT", "pt-BR"], 1),
     ],
-)  # fmt: skip
-def test_a_language_matches_exactly_or_without_its_region(
-    wanted: str, codes: list[str], index: int | None
-) -> None:
+)
+def test_a_language_matches_exactly_or_without_its_region(wanted: str, codes: list[str], index: int | None) -> None:
     assert best_match(wanted, codes) == index
 
 
@@ -410,16 +412,19 @@ def test_a_full_disk_is_no_damage_of_a_file_that_is_unpacked(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("given", "languages"),
     [
-        (("en-US", None), ("en-US", "it")), (("English", None), ("en", "it")), (("eng", "ita"), ("eng", "ita")),
-        ((None, "Italian"), ("en", "it")), (("it", None), ("it", "en")),
+        (("en-US", None), ("en-US", "it")),
+        (("English", None), ("en", "it")),
+        (("eng", "ita"), ("eng", "ita")),
+        ((None, "Italian"), ("en", "it")),
+        (("it", None), ("it", "en")),
     ],
-)  # fmt: skip
+)
 def test_the_languages_of_a_memory_are_given_by_codes_or_names(
     tmp_path: Path, given: tuple[str | None, str | None], languages: tuple[str, str]
 ) -> None:
     (tmp_path / "a.tmx").write_text(TMX.format(encoding="utf-8"), encoding="utf-8")
     facts = GivenFacts(source_language=given[0], target_language=given[1])
-    found = import_pairs([tmp_path / "a.tmx"], facts, sheet=None, output=lambda _: (tmp_path / "a.tsv",))  # fmt: skip
+    found = import_pairs([tmp_path / "a.tmx"], facts, sheet=None, output=lambda _: (tmp_path / "a.tsv",))
     assert found.direction == languages
     assert found.report.num_written == 2
 
@@ -432,9 +437,7 @@ def test_the_languages_of_a_memory_are_given_by_codes_or_names(
         ("a.tmx", GivenFacts(target_field="1"), "are for tables"),
     ],
 )
-def test_facts_without_effect_are_refused(
-    tmp_path: Path, name: str, facts: GivenFacts, problem: str
-) -> None:
+def test_facts_without_effect_are_refused(tmp_path: Path, name: str, facts: GivenFacts, problem: str) -> None:
     workbook(tmp_path / "a.xlsx")
     (tmp_path / "a.tmx").write_text(TMX.format(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(UsageError, match=problem):
@@ -442,8 +445,12 @@ def test_facts_without_effect_are_refused(
     assert not (tmp_path / "out.tsv").exists()
 
 
-FRENCH = [("The coffee is ready.", "Le café est prêt."), ("Where is my father?", "Où est mon père ?"),
-          ("The boy eats pâté.", "Le garçon mange du pâté."), ("The dog sleeps.", "Le chien dort.")]  # fmt: skip
+FRENCH = [
+    ("The coffee is ready.", "Le café est prêt."),
+    ("Where is my father?", "Où est mon père ?"),
+    ("The boy eats pâté.", "Le garçon mange du pâté."),
+    ("The dog sleeps.", "Le chien dort."),
+]
 
 
 def csv_of(rows: list[tuple[str, str]], encoding: str) -> bytes:

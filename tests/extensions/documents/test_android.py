@@ -34,11 +34,17 @@ CONTENTS = [
     ("%1$s has %2$d letters, 100%% sure", "%1$s HAS %2$d LETTERS, 100%% SURE"),
     ("The <b>red</b> car\\'s door", "THE <b>RED</b> CAR\\'S DOOR"),
     ('You <annotation font="x">really</annotation> go', 'YOU <annotation font="x">REALLY</annotation> GO'),
-    ('You have <xliff:g id="n" example="5">%1$d</xliff:g> cats', 'YOU HAVE <xliff:g id="n" example="5">%1$d</xliff:g> CATS'),
+    (
+        'You have <xliff:g id="n" example="5">%1$d</xliff:g> cats',
+        'YOU HAVE <xliff:g id="n" example="5">%1$d</xliff:g> CATS',
+    ),
     ("<ul><li>One dog</li><li>Two cats</li></ul>and more", "<ul><li>ONE DOG</li><li>TWO CATS</li></ul>AND MORE"),
     ("One <!-- two --> three", "ONE <!-- two --> THREE"),
     ("Click &lt;b>here&lt;/b> &amp; go", "CLICK &lt;b&gt;HERE&lt;/b&gt; &amp; GO"),
-    ('<![CDATA[<p>Hello <a href="x">dear</a>, it\\\'s late</p>]]>', '<![CDATA[<p>HELLO <a href="x">DEAR</a>, IT\\\'S LATE</p>]]>'),
+    (
+        '<![CDATA[<p>Hello <a href="x">dear</a>, it\\\'s late</p>]]>',
+        '<![CDATA[<p>HELLO <a href="x">DEAR</a>, IT\\\'S LATE</p>]]>',
+    ),
     ("Before<![CDATA[<b>bold</b> text]]>behind", "BEFORE<![CDATA[<b>BOLD</b> TEXT]]>BEHIND"),
     ("@string/app_name", None),
     ("@android:string/ok", None),
@@ -46,22 +52,18 @@ CONTENTS = [
     ("pref_dark_mode", None),
     ("12:30", None),
     ("", None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("content", "wanted"), CONTENTS)
-def test_a_string_is_written_with_the_escapes_that_android_needs(
-    content: str, wanted: str | None
-) -> None:
+def test_a_string_is_written_with_the_escapes_that_android_needs(content: str, wanted: str | None) -> None:
     text = resources(string(content))
-    assert translated(read_android(text.encode())) == resources(
-        string(content if wanted is None else wanted)
-    )
+    assert translated(read_android(text.encode())) == resources(string(content if wanted is None else wanted))
 
 
 def test_an_apostrophe_of_the_translation_is_escaped() -> None:
     italian = WordByWord(lambda word: {"water": "l'acqua", "the": "@"}.get(word, word))
-    found = translated(read_android(resources(string("water"), string("the water")).encode()), italian)  # fmt: skip
+    found = translated(read_android(resources(string("water"), string("the water")).encode()), italian)
     assert r">l\'acqua<" in found
     assert r">\@ l\'acqua<" in found  # a first @ would name a resource
 
@@ -101,9 +103,7 @@ DOCTYPE = f'{HEAD}<!DOCTYPE resources [\n  <!ENTITY app "Red Car">\n]>\n'
 
 def test_a_reference_to_an_entity_of_the_file_stays_and_moves_with_its_words() -> None:
     text = resources(string("Welcome to &app; &amp; more"), head=DOCTYPE)
-    assert translated(read_android(text.encode())) == resources(
-        string("WELCOME TO &app; &amp; MORE"), head=DOCTYPE
-    )
+    assert translated(read_android(text.encode())) == resources(string("WELCOME TO &app; &amp; MORE"), head=DOCTYPE)
     assert ">&app; TO WELCOME<" in translated(
         read_android(resources(string("Welcome to &app;"), head=DOCTYPE).encode()), REVERSED
     )
@@ -172,9 +172,9 @@ def test_plurals_that_lack_forms_of_the_target_language_are_named_once(
     text = resources(plural, plural, string("Red"))
     read_android(text.encode(), ReadingOptions(target_language="ru"))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "2 plural(s) lack forms of the language ru, which has few, many, one, other" in caplog.text  # fmt: skip
+    assert "2 plural(s) lack forms of the language ru, which has few, many, one, other" in caplog.text
 
 
 def test_a_plural_without_forms_lacks_none(caplog: pytest.LogCaptureFixture) -> None:
-    read_android(b'<resources><plurals name="x"/></resources>', ReadingOptions(target_language="it"))  # fmt: skip
+    read_android(b'<resources><plurals name="x"/></resources>', ReadingOptions(target_language="it"))
     assert not caplog.text

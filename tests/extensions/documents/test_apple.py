@@ -48,8 +48,14 @@ STRINGS = '/* caf\u00e9 */\r\n"a" = "A red %@";\r\nb = "Blue\\n";\r\n'
 
 @pytest.mark.parametrize(
     ("encoding", "given"),
-    [("utf-8", "utf-8"), ("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("utf-16-le", "utf-16-le"), ("utf-16-be", "utf-16-be")],
-)  # fmt: skip
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-16"),
+        ("utf-16-le", "utf-16-le"),
+        ("utf-16-be", "utf-16-be"),
+    ],
+)
 def test_strings_keep_their_encoding(encoding: str, given: str) -> None:
     data = STRINGS.encode(encoding)
     assert done(read_strings(data), Identity()).data == data
@@ -59,7 +65,7 @@ def test_strings_keep_their_encoding(encoding: str, given: str) -> None:
 
 @pytest.mark.parametrize(
     "text", ['"a" = "b"', '"a" "b";', '"a" = ;', '\n"a" = {"b" = "c";};', '"a" = "b', "= ;", "a b = c;"]
-)  # fmt: skip
+)
 def test_a_broken_entry_is_named_with_its_line(text: str) -> None:
     with pytest.raises(DataError, match=f"line {1 + text.count(chr(10))}: no entry such as"):
         read_strings(text.encode())
@@ -126,7 +132,7 @@ TEXTS: dict[str, object] = {
     "Blue": {"localizations": {"it": unit("", "new")}},
     "Green": {"localizations": {"it": unit("Verde")}},
     "Grey": {"localizations": {"it-IT": unit("Grigio", "needs_review")}},
-}  # fmt: skip
+}
 
 
 def test_a_text_of_a_catalog_gets_the_target_language_if_it_lacks_it() -> None:
@@ -139,7 +145,7 @@ def test_a_text_of_a_catalog_gets_the_target_language_if_it_lacks_it() -> None:
         "it": {"variations": {"plural": {"one": unit("%lld FILE"), "other": unit("%lld FILES")}}},
         "zh": unit("\u6587\u4ef6"),
     }
-    wanted["Hello"] = {"comment": "A greeting", "localizations": {"it": unit("HELLO")}, "shouldTranslate": True}  # fmt: skip
+    wanted["Hello"] = {"comment": "A greeting", "localizations": {"it": unit("HELLO")}, "shouldTranslate": True}
     wanted["Red car"] = {"localizations": {"it": unit("RED CAR")}}
     wanted["title.of.page"]["localizations"]["it"] = unit("THE PAGE")
     wanted["Blue"] = {"localizations": {"it": unit("BLUE")}}
@@ -157,8 +163,13 @@ def test_texts_that_have_the_language_already_are_not_translated() -> None:
     options = ReadingOptions(target_language="it")
     document = read_string_catalog(catalog(**TEXTS).encode(), options)
     assert [each.pieces[0] for each in document.segments if len(each.pieces) == 1] == [
-        "%lld file", "%lld files", "Hello", "Red car", "The page", "Blue",
-    ]  # fmt: skip
+        "%lld file",
+        "%lld files",
+        "Hello",
+        "Red car",
+        "The page",
+        "Blue",
+    ]
 
 
 def test_a_text_in_doubt_needs_review() -> None:
@@ -169,9 +180,7 @@ def test_a_text_in_doubt_needs_review() -> None:
     assert found.count("{name}") == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", "{", '{"strings": {}}', '{"sourceLanguage": "en"}', "[" * 5000]
-)
+@pytest.mark.parametrize("text", ["[]", "{", '{"strings": {}}', '{"sourceLanguage": "en"}', "[" * 5000])
 def test_another_file_is_no_catalog(text: str) -> None:
     with pytest.raises(DataError, match=r"no string catalog|no valid JSON"):
         read_string_catalog(text.encode())
@@ -244,9 +253,7 @@ def localized(localization: object) -> dict[str, object]:
 
 def test_the_phrases_of_a_set_are_translated() -> None:
     given = {"stringSet": {"state": "translated", "values": ["Call the dog", "12"]}}
-    assert localized(given) == {
-        "stringSet": {"state": "translated", "values": ["CALL THE DOG", "12"]}
-    }
+    assert localized(given) == {"stringSet": {"state": "translated", "values": ["CALL THE DOG", "12"]}}
 
 
 def test_a_plural_inside_a_device_and_a_text_beside_it_are_translated() -> None:
@@ -261,7 +268,7 @@ def test_a_plural_inside_a_device_and_a_text_beside_it_are_translated() -> None:
     assert localized(given) == devices("%lld DOG", "%lld DOGS", "DOGS")
 
 
-PLURAL = '<plist><dict><key>n</key><dict><key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>{}</dict></dict></plist>'  # fmt: skip
+PLURAL = "<plist><dict><key>n</key><dict><key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>{}</dict></dict></plist>"
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,13 @@ def shown(document: str) -> list[list[tuple[str, str]]]:
         stretches: list[tuple[str, str]] = []
         for each in paragraph.iter(f"{{{W}}}r"):
             properties = each.find(f"{{{W}}}rPr")
-            names = "" if properties is None else " ".join(etree.QName(p).localname for p in properties)  # fmt: skip
+            names = "" if properties is None else " ".join(etree.QName(p).localname for p in properties)
             for child in each:
                 name = etree.QName(child).localname
                 text = child.text or "" if name == "t" else f"<{name}>"
                 if name == "rPr":
                     continue
-                if name == "t" and stretches and stretches[-1][0] == names and "<" not in stretches[-1][1]:  # fmt: skip
+                if name == "t" and stretches and stretches[-1][0] == names and "<" not in stretches[-1][1]:
                     stretches[-1] = (names, stretches[-1][1] + text)
                 elif text:
                     stretches.append((names, text))
@@ -68,9 +68,15 @@ def result(*paragraphs: str, translator: WordByWord = UPPER) -> str:
 
 def test_runs_with_the_same_format_are_one_text_and_others_are_ranges_that_move() -> None:
     paragraph = (
-        run("The ") + '<w:proofErr w:type="spellStart"/>' + run("ol") + run("d ") + run("red", BOLD)
-        + run(" car") + run(" ", BOLD) + run("stops", ITALIC)
-    )  # fmt: skip
+        run("The ")
+        + '<w:proofErr w:type="spellStart"/>'
+        + run("ol")
+        + run("d ")
+        + run("red", BOLD)
+        + run(" car")
+        + run(" ", BOLD)
+        + run("stops", ITALIC)
+    )
     [segment] = read_docx(docx(paragraph)).segments
     assert plain_text(segment.pieces) == "The old red car stops"
     assert sum(isinstance(piece, Markup) for piece in segment.pieces) == 4
@@ -87,10 +93,12 @@ def test_the_format_of_most_of_the_text_is_that_of_the_paragraph() -> None:
 
 
 def test_tabs_and_line_breaks_divide_texts_and_stay_in_their_runs() -> None:
-    paragraph = '<w:r><w:rPr><w:b/></w:rPr><w:t>First</w:t><w:br/><w:t>second</w:t><w:tab/></w:r><w:r><w:t>third</w:t></w:r>'  # fmt: skip
+    paragraph = (
+        "<w:r><w:rPr><w:b/></w:rPr><w:t>First</w:t><w:br/><w:t>second</w:t><w:tab/></w:r><w:r><w:t>third</w:t></w:r>"
+    )
     assert texts(docx(paragraph)) == ["First", "second", "third"]
     [stretches] = shown(result(paragraph))
-    assert stretches == [("b", "FIRST"), ("b", "<br>"), ("b", "SECOND"), ("b", "<tab>"), ("", "THIRD")]  # fmt: skip
+    assert stretches == [("b", "FIRST"), ("b", "<br>"), ("b", "SECOND"), ("b", "<tab>"), ("", "THIRD")]
 
 
 def test_links_move_with_their_words_and_fields_take_the_place_of_a_word() -> None:
@@ -102,7 +110,9 @@ def test_links_move_with_their_words_and_fields_take_the_place_of_a_word() -> No
     paragraph = run("See ") + link + run(" on ") + number + run(" please")
     found = result(paragraph, translator=REVERSED)
     assert number in found
-    assert re.search(r'<w:hyperlink r:id="rId5"><w:r><w:rPr><w:i/></w:rPr><w:t[^>]*>PAGE THIS</w:t></w:r></w:hyperlink>', found)  # fmt: skip
+    assert re.search(
+        r'<w:hyperlink r:id="rId5"><w:r><w:rPr><w:i/></w:rPr><w:t[^>]*>PAGE THIS</w:t></w:r></w:hyperlink>', found
+    )
     order = [found.index(part) for part in ("PLEASE", "begin", "ON", "hyperlink r", "SEE")]
     assert order == sorted(order)
 
@@ -117,12 +127,12 @@ def test_the_text_of_a_link_that_is_a_field_is_translated() -> None:
     assert found.index(parts[0]) < found.index("A PAGE") < found.index(parts[2])
 
 
-def test_notes_headers_and_text_boxes_are_translated_and_comments_and_deleted_text_are_not() -> (
-    None
-):
+def test_notes_headers_and_text_boxes_are_translated_and_comments_and_deleted_text_are_not() -> None:
     box = f"<w:r><w:drawing><w:txbxContent><w:p>{run('In a box')}{run(' bold', BOLD)}</w:p></w:txbxContent></w:drawing></w:r>"
     note = '<w:r><w:rPr><w:vertAlign/></w:rPr><w:footnoteReference w:id="2"/></w:r>'
-    paragraph = run("Outside") + box + note + '<w:del w:id="1"><w:r><w:delText>gone</w:delText></w:r></w:del>' + run(" text")  # fmt: skip
+    paragraph = (
+        run("Outside") + box + note + '<w:del w:id="1"><w:r><w:delText>gone</w:delText></w:r></w:del>' + run(" text")
+    )
     others = {
         name: f'<w:{name} xmlns:w="{W}"><w:p>{run(f"Text of {name}")}</w:p></w:{name}>'
         for name in ("header1", "footer2", "footnotes", "endnotes", "comments")
@@ -148,7 +158,7 @@ def test_notes_headers_and_text_boxes_are_translated_and_comments_and_deleted_te
 
 
 def test_a_place_names_the_part_and_the_paragraph() -> None:
-    assert read_docx(docx(run("1"), run("Two"))).segments[0].place == "word/document.xml, paragraph 2"  # fmt: skip
+    assert read_docx(docx(run("1"), run("Two"))).segments[0].place == "word/document.xml, paragraph 2"
 
 
 @pytest.mark.parametrize(
@@ -182,20 +192,20 @@ ITEMS = st.sampled_from(
     ]
 )
 FORMATS = st.sampled_from(["", "", BOLD, ITALIC])
-RUNS = st.builds(
-    lambda f, items: f"<w:r>{f}{''.join(items)}</w:r>", FORMATS, st.lists(ITEMS, max_size=3)
+RUNS = st.builds(lambda f, items: f"<w:r>{f}{''.join(items)}</w:r>", FORMATS, st.lists(ITEMS, max_size=3))
+MARKS = st.sampled_from(
+    [
+        '<w:bookmarkStart w:id="0"/>',
+        '<w:bookmarkEnd w:id="0"/>',
+        '<w:fldSimple w:instr="PAGE"><w:r><w:t>3</w:t></w:r></w:fldSimple>',
+    ]
 )
-MARKS = st.sampled_from(['<w:bookmarkStart w:id="0"/>', '<w:bookmarkEnd w:id="0"/>', '<w:fldSimple w:instr="PAGE"><w:r><w:t>3</w:t></w:r></w:fldSimple>'])  # fmt: skip
 CONTENT = st.lists(st.one_of(RUNS, MARKS), max_size=4).map("".join)
 WRAPPED = st.one_of(
     CONTENT,
     CONTENT.map(lambda inner: f'<w:hyperlink r:id="a">{inner}</w:hyperlink>'),
     CONTENT.map(lambda inner: f"<w:sdt><w:sdtPr/><w:sdtContent>{inner}</w:sdtContent></w:sdt>"),
-    CONTENT.map(
-        lambda inner: (
-            f"<w:r><w:pict><w:txbxContent><w:p>{inner}</w:p></w:txbxContent></w:pict></w:r>"
-        )
-    ),
+    CONTENT.map(lambda inner: f"<w:r><w:pict><w:txbxContent><w:p>{inner}</w:p></w:txbxContent></w:pict></w:r>"),
 )
 PARAGRAPHS = st.lists(WRAPPED, max_size=4).map("".join)
 
@@ -246,13 +256,22 @@ FIELD = (
 @pytest.mark.parametrize(
     ("inside", "expected"),
     [
-        (f'<w:ins w:id="5">{run("very big ")}</w:ins>', 'BIG VERY</w:t></w:r></w:ins>'),
-        (f'<w:smartTag>{run("very big ")}</w:smartTag>', 'BIG VERY</w:t></w:r></w:smartTag>'),
-        (f'<w:sdt><w:sdtPr/><w:sdtContent>{run("very big ")}</w:sdtContent></w:sdt>', 'BIG VERY</w:t></w:r></w:sdtContent></w:sdt>'),
-        ('<w:del w:id="5"><w:r><w:delText>very big </w:delText></w:r></w:del>', '<w:delText>very big </w:delText></w:r></w:del>'),
-        (f'<w:bookmarkStart w:id="7" w:name="x"/>{run("very big ")}<w:bookmarkEnd w:id="7"/>', 'BIG VERY</w:t></w:r><w:bookmarkEnd w:id="7"/>'),
+        (f'<w:ins w:id="5">{run("very big ")}</w:ins>', "BIG VERY</w:t></w:r></w:ins>"),
+        (f"<w:smartTag>{run('very big ')}</w:smartTag>", "BIG VERY</w:t></w:r></w:smartTag>"),
+        (
+            f"<w:sdt><w:sdtPr/><w:sdtContent>{run('very big ')}</w:sdtContent></w:sdt>",
+            "BIG VERY</w:t></w:r></w:sdtContent></w:sdt>",
+        ),
+        (
+            '<w:del w:id="5"><w:r><w:delText>very big </w:delText></w:r></w:del>',
+            "<w:delText>very big </w:delText></w:r></w:del>",
+        ),
+        (
+            f'<w:bookmarkStart w:id="7" w:name="x"/>{run("very big ")}<w:bookmarkEnd w:id="7"/>',
+            'BIG VERY</w:t></w:r><w:bookmarkEnd w:id="7"/>',
+        ),
     ],
-)  # fmt: skip
+)
 def test_whatever_stands_in_a_link_that_is_a_field_stays_in_it(inside: str, expected: str) -> None:
     begin, end = FIELD
     paragraph = f"{run('See ')}{begin}{run('the ')}{inside}{run('red house')}{end}{run(' there.')}"
@@ -264,7 +283,7 @@ def test_whatever_stands_in_a_link_that_is_a_field_stays_in_it(inside: str, expe
 
 def test_a_link_field_may_begin_and_end_inside_runs_with_text() -> None:
     begin, end = (mark.removeprefix("<w:r>").removesuffix("</w:r>") for mark in FIELD)
-    paragraph = f"<w:r>{BOLD}<w:t xml:space=\"preserve\">See </w:t>{begin}<w:t>the house</w:t></w:r>{run(' of')}<w:r><w:t xml:space=\"preserve\"> Anna</w:t>{end}<w:t xml:space=\"preserve\"> now</w:t></w:r>"  # fmt: skip
+    paragraph = f'<w:r>{BOLD}<w:t xml:space="preserve">See </w:t>{begin}<w:t>the house</w:t></w:r>{run(" of")}<w:r><w:t xml:space="preserve"> Anna</w:t>{end}<w:t xml:space="preserve"> now</w:t></w:r>'
     found = result(paragraph)
     etree.fromstring(found.encode())
     marks = re.sub(r"<w:rPr>.*?</w:rPr>|</?w:[rt]\b[^>]*>", "", found[found.index("SEE") :])
@@ -275,31 +294,37 @@ def test_a_link_field_may_begin_and_end_inside_runs_with_text() -> None:
 @pytest.mark.parametrize("kind", ["bookmark", "commentRange", "perm", "moveToRange"])
 def test_two_marks_that_belong_together_stay_around_their_words(kind: str) -> None:
     start, end = f'<w:{kind}Start w:id="1"/>', f'<w:{kind}End w:id="1"/>'
-    found = result(f"{run('I have a ')}{start}{run('red car')}{end}{run(' and a dog.')}", translator=REVERSED)  # fmt: skip
+    found = result(f"{run('I have a ')}{start}{run('red car')}{end}{run(' and a dog.')}", translator=REVERSED)
     assert re.sub(r"<[^>]*>", "", found[found.index(start) : found.index(end)]) == "CAR RED"
 
 
 def test_marks_that_cross_a_link_keep_their_order() -> None:
     start, end = '<w:bookmarkStart w:id="1"/>', '<w:bookmarkEnd w:id="1"/>'
     link = f'<w:hyperlink r:id="r">{run("a big ")}{start}{run("red")}</w:hyperlink>'
-    found = result(f"{run('I have ')}{link}{run(' car')}{end}{run(' and a dog.')}", translator=REVERSED)  # fmt: skip
+    found = result(f"{run('I have ')}{link}{run(' car')}{end}{run(' and a dog.')}", translator=REVERSED)
     assert found.index(start) < found.index(end)
     etree.fromstring(found.encode())
 
 
 def test_the_main_part_and_its_headers_are_those_that_the_package_names() -> None:
     def relationships(*targets: tuple[str, str]) -> str:
-        inner = "".join(f'<Relationship Id="r" Type="http://x/relationships/{kind}" Target="{target}"/>' for kind, target in targets)  # fmt: skip
+        inner = "".join(
+            f'<Relationship Id="r" Type="http://x/relationships/{kind}" Target="{target}"/>' for kind, target in targets
+        )
         return f'<Relationships xmlns="http://x">{inner}</Relationships>'
 
     header = f'<w:hdr xmlns:w="{W}"><w:p>{run("At the top")}</w:p></w:hdr>'
     parts = {
-        "_rels/.rels": relationships(("officeDocument", "/word/document2.xml"), ("extended-properties", "docProps/app.xml")),
+        "_rels/.rels": relationships(
+            ("officeDocument", "/word/document2.xml"), ("extended-properties", "docProps/app.xml")
+        ),
         "word/document2.xml": body(run("The house")),
-        "word/_rels/document2.xml.rels": relationships(("header", "tops/one.xml"), ("styles", "styles.xml"), ("image", "../a.png")),
+        "word/_rels/document2.xml.rels": relationships(
+            ("header", "tops/one.xml"), ("styles", "styles.xml"), ("image", "../a.png")
+        ),
         "word/tops/one.xml": header,
         "word/header9.xml": header.replace("top", "side"),
-    }  # fmt: skip
+    }
     assert texts(packed(parts)) == ["The house", "At the top"]
 
 
@@ -322,7 +347,10 @@ RELATIONSHIPS = "http://schemas.openxmlformats.org/package/2006/relationships"
 
 def with_diagram(paragraph: str) -> bytes:
     """A document with SmartArt: its data, and the drawing that other programs show."""
-    kinds = {"data1": "http://schemas.openxmlformats.org/officeDocument/2006/relationships/diagramData", "drawing1": "http://schemas.microsoft.com/office/2007/relationships/diagramDrawing"}  # fmt: skip
+    kinds = {
+        "data1": "http://schemas.openxmlformats.org/officeDocument/2006/relationships/diagramData",
+        "drawing1": "http://schemas.microsoft.com/office/2007/relationships/diagramDrawing",
+    }
     targets = "".join(
         f'<Relationship Id="r{number}" Type="{kind}" Target="diagrams/{name}.xml"/>'
         for number, (name, kind) in enumerate(kinds.items())
@@ -400,9 +428,7 @@ def test_ruby_without_a_base_stays() -> None:
     assert ruby in unpacked(done(read_docx(data), UPPER).data)["word/document.xml"]
 
 
-RAISED, LOWERED = (
-    f'<w:rPr><w:vertAlign w:val="{name}script"/></w:rPr>' for name in ("super", "sub")
-)
+RAISED, LOWERED = (f'<w:rPr><w:vertAlign w:val="{name}script"/></w:rPr>' for name in ("super", "sub"))
 NOTE = '<w:r><w:footnoteReference w:id="2"/></w:r>'
 
 
@@ -416,10 +442,8 @@ NOTE = '<w:r><w:footnoteReference w:id="2"/></w:r>'
         (run("Red x") + run("i", LOWERED) + run(" is"), [("", "IS X"), ("vertAlign", "i"), ("", " RED")]),
         (run("The car.") + NOTE + run(" We go"), [("", "CAR. THE"), ("", "<footnoteReference>"), ("", " GO WE")]),
     ],
-)  # fmt: skip
-def test_what_is_raised_or_lowered_stays_with_its_word(
-    paragraph: str, wanted: list[tuple[str, str]]
-) -> None:
+)
+def test_what_is_raised_or_lowered_stays_with_its_word(paragraph: str, wanted: list[tuple[str, str]]) -> None:
     assert shown(result(paragraph, translator=REVERSED)) == [wanted]
 
 
@@ -451,9 +475,7 @@ def of_initial(inner: str, translator: WordByWord) -> list[str]:
         ("Th", run("e red car"), ["CA", "R RED THE"]),
     ],
 )
-def test_a_drop_cap_and_the_text_behind_it_are_one_text(
-    letters: str, behind: str, expected: list[str]
-) -> None:
+def test_a_drop_cap_and_the_text_behind_it_are_one_text(letters: str, behind: str, expected: list[str]) -> None:
     assert of_initial(with_initial(letters, behind), REVERSED) == expected
 
 
@@ -499,16 +521,14 @@ def test_a_control_with_a_list_or_a_date_around_a_paragraph_stays(kind: str) -> 
 
 
 def test_a_line_through_words_is_not_on_the_spaces_beside_them() -> None:
-    struck, subscript = "<w:rPr><w:strike/></w:rPr>", '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>'  # fmt: skip
+    struck, subscript = "<w:rPr><w:strike/></w:rPr>", '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>'
     for line in (struck, '<w:rPr><w:u w:val="single"/></w:rPr>'):
-        given = run("big", BOLD) + run(" ") + run("dog", ITALIC) + run(" ") + run("strikethrough", line)  # fmt: skip
+        given = run("big", BOLD) + run(" ") + run("dog", ITALIC) + run(" ") + run("strikethrough", line)
         found = result(given)
         of_line = "strike" if line is struck else "u"
-        assert shown(found) == [
-            [("b", "BIG"), ("", " "), ("i", "DOG"), ("", " "), (of_line, "STRIKETHROUGH")]
-        ]
+        assert shown(found) == [[("b", "BIG"), ("", " "), ("i", "DOG"), ("", " "), (of_line, "STRIKETHROUGH")]]
     # A format that nobody sees on a space is still that of most of the text.
-    assert shown(result(run("the", BOLD) + run(" ") + run("big dog", subscript)))[0][-1] == ("vertAlign", " BIG DOG")  # fmt: skip
+    assert shown(result(run("the", BOLD) + run(" ") + run("big dog", subscript)))[0][-1] == ("vertAlign", " BIG DOG")
 
 
 def test_a_page_that_word_inserts_is_translated_and_another_document_is_named(

@@ -29,7 +29,7 @@ def book(**changed: str) -> bytes:
         "OEBPS/text/one.xhtml": PAGE.format("First"),
         "OEBPS/a.css": "p {color: red}",
     }
-    return packed(parts | {name.replace("__", "/"): text for name, text in changed.items()}, stored=("mimetype",))  # fmt: skip
+    return packed(parts | {name.replace("__", "/"): text for name, text in changed.items()}, stored=("mimetype",))
 
 
 def test_chapters_are_translated_in_the_order_of_reading() -> None:
@@ -77,9 +77,7 @@ def test_equal_translations_keep_every_byte() -> None:
 
 
 def test_an_encrypted_book_is_refused_and_one_with_obfuscated_fonts_is_not() -> None:
-    method = (
-        '<encryption><EncryptedData><EncryptionMethod Algorithm="{}"/></EncryptedData></encryption>'
-    )
+    method = '<encryption><EncryptedData><EncryptionMethod Algorithm="{}"/></EncryptedData></encryption>'
     with pytest.raises(DataError, match="encrypted"):
         read_epub(book(**{"META-INF__encryption.xml": method.format("aes")}))
     fonts = method.format("http://www.idpf.org/2008/embedding")
@@ -103,5 +101,5 @@ def test_other_files_are_refused(data: bytes) -> None:
 def test_text_in_a_cdata_section_of_a_chapter_is_translated() -> None:
     page = "<html><head><script src='a.js'/></head><body><p><![CDATA[Tea & milk]]></p><p>The <a id='p2'/>end</p></body></html>"
     after = unpacked(done(read_epub(book(**{"OEBPS__text__one.xhtml": page}))).data)
-    wanted = page.replace("<![CDATA[Tea & milk]]>", "TEA &amp; MILK").replace("The", "THE").replace("end<", "END<")  # fmt: skip
+    wanted = page.replace("<![CDATA[Tea & milk]]>", "TEA &amp; MILK").replace("The", "THE").replace("end<", "END<")
     assert after["OEBPS/text/one.xhtml"] == wanted

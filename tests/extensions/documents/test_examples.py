@@ -98,11 +98,45 @@ def test_every_part_of_an_archive_without_text_stays(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "part", "kept"),
     [
-        ("house.docx", "word/document.xml", ["<w:delText>This was deleted.</w:delText>", " PAGE ", "%d LETTERS", "{name}", 'w:author="Anna"', "tom@example.org", "12 €"]),
-        ("house.odt", "content.xml", ["<text:p>This comment stays.</text:p>", "<text:line-break/>", "<text:tab/>", '<text:bookmark text:name="here"/>', "%d LETTERS", "{name}"]),
-        ("house.epub", "EPUB/text/ch001.xhtml", ["<!-- This comment stays. -->", "  this   stays\n  as it is", '<span xml:lang="it">Buongiorno</span>', "<code>a_b()</code>", "%d LETTERS", "a=1&amp;b=2"]),
+        (
+            "house.docx",
+            "word/document.xml",
+            [
+                "<w:delText>This was deleted.</w:delText>",
+                " PAGE ",
+                "%d LETTERS",
+                "{name}",
+                'w:author="Anna"',
+                "tom@example.org",
+                "12 €",
+            ],
+        ),
+        (
+            "house.odt",
+            "content.xml",
+            [
+                "<text:p>This comment stays.</text:p>",
+                "<text:line-break/>",
+                "<text:tab/>",
+                '<text:bookmark text:name="here"/>',
+                "%d LETTERS",
+                "{name}",
+            ],
+        ),
+        (
+            "house.epub",
+            "EPUB/text/ch001.xhtml",
+            [
+                "<!-- This comment stays. -->",
+                "  this   stays\n  as it is",
+                '<span xml:lang="it">Buongiorno</span>',
+                "<code>a_b()</code>",
+                "%d LETTERS",
+                "a=1&amp;b=2",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_text_stays_in_archives(name: str, part: str, kept: list[str]) -> None:
     found = done(read(FOLDER / name), UPPER).data
     with zipfile.ZipFile(io.BytesIO(found)) as archive:
@@ -114,26 +148,174 @@ def test_what_is_no_text_stays_in_archives(name: str, part: str, kept: list[str]
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
-        ("app.xlf", ['<target state="final">Buona notte!</target>', "<note>Keep it short &amp; polite.</note>", '<x id="3" ctype="image"/>', '<trans-unit id="4" translate="no"><source>tfm --help</source></trans-unit>', "{name}"]),
-        ("memory.tmx", ["<seg>Buona notte.</seg>", "Ein anderes Land.", '<prop type="x-file">letters.txt</prop>', '<ph x="1"/>', "%d LETTERS", "{name}"]),
-        ("app-2.xlf", ['<target>Buona notte!</target>', '<segment state="final">', "<note>Keep it short &amp; polite.</note>", "<source>tfm --help</source>\n        </segment>", '<data id="d3">%d</data>', 'YOU HAVE <ph id="2" dataRef="d3"/> LETTERS', "{name}</mrk>"]),
-        ("strings.xml", ['translatable="false">Tom\\\'s House<', "Don't translate this comment", "WHERE\\'S THE STATION?\\nIT", 'example="Anna">%1$s</xliff:g>', '"  THE RED CAR  "', '<a href="https://example.org/dogs">TWO DOGS</a> &amp; A CAT', "@string/welcome", "HH:mm", 'tools:locale="it"']),
-        ("app.strings", ['"station.question" = "WHERE IS THE STATION?\\nIT IS \\"VERY\\" BIG."', "%1$@", "%2$lld", '"caf\\U00E9" = "WE', "yyyy-MM-dd", '// A "question" = "with a name";']),
-        ("books.stringsdict", ["%#@books@", "<key>one</key>", "<string>d</string>", "NSStringPluralRuleType", "BOOKS &amp; MORE"]),
-        ("Localizable.xcstrings", ['"value" : "%lld B\u00fccher"', '"value" : "I have %lld book."', '"value" : "I HAVE %lld BOOK."', '"shouldTranslate" : false', '"value" : "Buona notte!"']),
-        ("app.properties", ["# The texts of a small program: this comment stays.", "{1,number}", "IT''S {0} O''CLOCK.", "C:\\\\temp\\\\a_b.txt", "CAF\\u00C9", "= en_US", "&FILE"]),
-        ("Program.resx", ["text/microsoft-resx", "stays short", "<value>Red Car</value>", "75, 23", "<value>button</value>", "&amp;FILE", "{0}"]),
-        ("program.ts", ["<translation>Buona notte!</translation>", "this comment stays", "&amp;OPEN", "<numerusform>YOU HAVE %n", "&lt;b&gt;%1&lt;/b&gt;"]),
-        ("letter.md", ['title: "A LETTER: FROM THE SEA"', "draft: false", "(https://example.org/map?a=1&b=2 \"The map\")", "`tom --hungry`", '# This comment stays: "Hello world"', "    neither this block", "<p>THIS BLOCK OF HTML IS TEXT, TOO.</p>", "anna@example.org", "`C:\\temp\\a_b.txt`", "[^1].  \n", '[book]: https://example.org/book "A book"', "|:---------|:"]),
-        ("page.html", ['var text = "<p>Do not translate me</p>";', "<!-- <p>This comment stays.</p> -->", 'lang="it">\n<head>', '<span lang="it">buongiorno</span>', "{name}", "<code>open_door()</code>", "Via Roma 12, 00100 Roma", "  keep   this as   it is\n", "&amp;b=2", "<wrong></wrong>", '<sup><a href="#n1">1</a></sup>']),
+        (
+            "app.xlf",
+            [
+                '<target state="final">Buona notte!</target>',
+                "<note>Keep it short &amp; polite.</note>",
+                '<x id="3" ctype="image"/>',
+                '<trans-unit id="4" translate="no"><source>tfm --help</source></trans-unit>',
+                "{name}",
+            ],
+        ),
+        (
+            "memory.tmx",
+            [
+                "<seg>Buona notte.</seg>",
+                "Ein anderes Land.",
+                '<prop type="x-file">letters.txt</prop>',
+                '<ph x="1"/>',
+                "%d LETTERS",
+                "{name}",
+            ],
+        ),
+        (
+            "app-2.xlf",
+            [
+                "<target>Buona notte!</target>",
+                '<segment state="final">',
+                "<note>Keep it short &amp; polite.</note>",
+                "<source>tfm --help</source>\n        </segment>",
+                '<data id="d3">%d</data>',
+                'YOU HAVE <ph id="2" dataRef="d3"/> LETTERS',
+                "{name}</mrk>",
+            ],
+        ),
+        (
+            "strings.xml",
+            [
+                'translatable="false">Tom\\\'s House<',
+                "Don't translate this comment",
+                "WHERE\\'S THE STATION?\\nIT",
+                'example="Anna">%1$s</xliff:g>',
+                '"  THE RED CAR  "',
+                '<a href="https://example.org/dogs">TWO DOGS</a> &amp; A CAT',
+                "@string/welcome",
+                "HH:mm",
+                'tools:locale="it"',
+            ],
+        ),
+        (
+            "app.strings",
+            [
+                '"station.question" = "WHERE IS THE STATION?\\nIT IS \\"VERY\\" BIG."',
+                "%1$@",
+                "%2$lld",
+                '"caf\\U00E9" = "WE',
+                "yyyy-MM-dd",
+                '// A "question" = "with a name";',
+            ],
+        ),
+        (
+            "books.stringsdict",
+            ["%#@books@", "<key>one</key>", "<string>d</string>", "NSStringPluralRuleType", "BOOKS &amp; MORE"],
+        ),
+        (
+            "Localizable.xcstrings",
+            [
+                '"value" : "%lld B\u00fccher"',
+                '"value" : "I have %lld book."',
+                '"value" : "I HAVE %lld BOOK."',
+                '"shouldTranslate" : false',
+                '"value" : "Buona notte!"',
+            ],
+        ),
+        (
+            "app.properties",
+            [
+                "# The texts of a small program: this comment stays.",
+                "{1,number}",
+                "IT''S {0} O''CLOCK.",
+                "C:\\\\temp\\\\a_b.txt",
+                "CAF\\u00C9",
+                "= en_US",
+                "&FILE",
+            ],
+        ),
+        (
+            "Program.resx",
+            [
+                "text/microsoft-resx",
+                "stays short",
+                "<value>Red Car</value>",
+                "75, 23",
+                "<value>button</value>",
+                "&amp;FILE",
+                "{0}",
+            ],
+        ),
+        (
+            "program.ts",
+            [
+                "<translation>Buona notte!</translation>",
+                "this comment stays",
+                "&amp;OPEN",
+                "<numerusform>YOU HAVE %n",
+                "&lt;b&gt;%1&lt;/b&gt;",
+            ],
+        ),
+        (
+            "letter.md",
+            [
+                'title: "A LETTER: FROM THE SEA"',
+                "draft: false",
+                '(https://example.org/map?a=1&b=2 "The map")',
+                "`tom --hungry`",
+                '# This comment stays: "Hello world"',
+                "    neither this block",
+                "<p>THIS BLOCK OF HTML IS TEXT, TOO.</p>",
+                "anna@example.org",
+                "`C:\\temp\\a_b.txt`",
+                "[^1].  \n",
+                '[book]: https://example.org/book "A book"',
+                "|:---------|:",
+            ],
+        ),
+        (
+            "page.html",
+            [
+                'var text = "<p>Do not translate me</p>";',
+                "<!-- <p>This comment stays.</p> -->",
+                'lang="it">\n<head>',
+                '<span lang="it">buongiorno</span>',
+                "{name}",
+                "<code>open_door()</code>",
+                "Via Roma 12, 00100 Roma",
+                "  keep   this as   it is\n",
+                "&amp;b=2",
+                "<wrong></wrong>",
+                '<sup><a href="#n1">1</a></sup>',
+            ],
+        ),
         ("messages.po", ['msgstr "apri"', 'msgstr "Dove sei tu?"', '#~ msgstr "Buona notte."', '"Language: it\\n"']),
         ("film.srt", ["00:00:12,000 --> 00:00:13,200 X1:40 X2:600 Y1:20 Y2:50\n{\\an8}", "\u266a \u266a"]),
         ("talk.vtt", ["This note stays.", "::cue(b) { color: lime }", "align:start position:10%", "<v Anna>"]),
         ("products.csv", ["\ufeffid;name;description;price\r\n", ";12,50\r\n", "<b>THE BLUE CAR</b>"]),
-        ("app.json", ['"version": 1.20', '"locale":   ', '"https://example.org/?q=a&b"', '"a\\"b": [', "{name}", "<b>%d LETTERS</b>"]),
-        ("site.yaml", ["# The texts of a small site.", "&title ", "*title", "open: yes", "since: 2026-08-01", "{email}", "beds: 0"]),
+        (
+            "app.json",
+            [
+                '"version": 1.20',
+                '"locale":   ',
+                '"https://example.org/?q=a&b"',
+                '"a\\"b": [',
+                "{name}",
+                "<b>%d LETTERS</b>",
+            ],
+        ),
+        (
+            "site.yaml",
+            [
+                "# The texts of a small site.",
+                "&title ",
+                "*title",
+                "open: yes",
+                "since: 2026-08-01",
+                "{email}",
+                "beds: 0",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_text_stays(name: str, kept: list[str]) -> None:
     found = done(read(FOLDER / name), UPPER).data.decode()
     for each in kept:

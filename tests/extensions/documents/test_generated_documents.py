@@ -50,9 +50,7 @@ class Clauses(WordByWord):
             links += moved_links(of_clause, start, begin)
             if translated:
                 result += " " * bool(result) + translated
-            pieces.append(
-                PlacedPiece((start, start + len(clause)), (min(begin, len(result)), len(result)))
-            )
+            pieces.append(PlacedPiece((start, start + len(clause)), (min(begin, len(result)), len(result))))
         return AnsweredText(result, tuple(links), tuple(pieces) if ends else ())
 
 
@@ -119,9 +117,7 @@ class Writer:
             taken = {self.made.kinds[each] for each in self._opened}
             tag = self._new("t")
             self._opened.append(tag)
-            self.made.kinds[tag] = self._choose.choice(
-                [kind for kind in self._form.kinds if kind not in taken]
-            )
+            self.made.kinds[tag] = self._choose.choice([kind for kind in self._form.kinds if kind not in taken])
             self.made.events.append(("open", tag))
 
     def _add_word(self, place: tuple[int, int], *, is_first: bool) -> None:
@@ -232,9 +228,7 @@ class Markdown(Form):
         place = 0
         # A link has its number at its end.
         links = iter(self._links_in_order(inner))
-        for match in re.finditer(
-            r"`([^`]*)`|(?<!\\)!\[\]\((p\d+)\)|\*\*|(?<!\w)_|_(?!\w)|\[|\]\((t\d+)\)", inner
-        ):
+        for match in re.finditer(r"`([^`]*)`|(?<!\\)!\[\]\((p\d+)\)|\*\*|(?<!\w)_|_(?!\w)|\[|\]\((t\d+)\)", inner):
             yield "text", inner[place : match.start()].replace("\\", "")
             place = match.end()
             if match[1]:
@@ -282,10 +276,9 @@ class Xliff(Form):
 
     def document(self, paragraphs: Sequence[str]) -> bytes:
         units = "\n".join(
-            f'<trans-unit id="{number}"><source>{each}</source></trans-unit>'
-            for number, each in enumerate(paragraphs)
+            f'<trans-unit id="{number}"><source>{each}</source></trans-unit>' for number, each in enumerate(paragraphs)
         )
-        return f'<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="f" datatype="plaintext" source-language="en"><body>\n{units}\n</body></file></xliff>'.encode()  # fmt: skip
+        return f'<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="f" datatype="plaintext" source-language="en"><body>\n{units}\n</body></file></xliff>'.encode()
 
     def paragraphs(self, data: bytes) -> list[str]:
         found = re.findall(r"<target[^>]*>(.*?)</target>", data.decode(), re.DOTALL)
@@ -301,7 +294,7 @@ class Android(Form):
     has_points = has_code = False  # <code> is a tag as others
 
     def document(self, paragraphs: Sequence[str]) -> bytes:
-        strings = "\n".join(f'<string name="n{number}">{each}</string>' for number, each in enumerate(paragraphs))  # fmt: skip
+        strings = "\n".join(f'<string name="n{number}">{each}</string>' for number, each in enumerate(paragraphs))
         return f"<resources>\n{strings}\n</resources>".encode()
 
     def paragraphs(self, data: bytes) -> list[str]:
@@ -326,7 +319,7 @@ class Odt(Form):
         inner = "".join(f"<text:p>{each}</text:p>" for each in paragraphs)
         spaces = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
         content = f"<office:document-content {spaces}>{inner}</office:document-content>"
-        return packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content})  # fmt: skip
+        return packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content})
 
     def paragraphs(self, data: bytes) -> list[str]:
         return re.findall(r"<text:p>(.*?)</text:p>", unpacked(data)["content.xml"], re.DOTALL)
@@ -402,33 +395,33 @@ def check_paragraph(form: Form, name: str, source: Paragraph, result: str) -> No
     message = f"{form.name}, {name}:\n{written(form, source)}\n{result}"
     events = list(form.events(result))
     before = list(form.events(written(form, source)))
-    plain = ["".join(text if kind == "text" else f" {text} " * (kind == "code") for kind, text in each) for each in (before, events)]  # fmt: skip
+    plain = [
+        "".join(text if kind == "text" else f" {text} " * (kind == "code") for kind, text in each)
+        for each in (before, events)
+    ]
     words = [Counter(re.findall(r"\w+", each.lower())) for each in plain]
     if name == "losing":
         assert words[1] <= words[0], message
     else:
         assert words[0] == words[1], message
-    counts = [
-        Counter(each for each in of_both if each[0] != "text") for of_both in (before, events)
-    ]
-    is_torn = any(len({source.place[word] for word in each}) > 1 for each in words_in(before).values())  # fmt: skip
+    counts = [Counter(each for each in of_both if each[0] != "text") for of_both in (before, events)]
+    is_torn = any(len({source.place[word] for word in each}) > 1 for each in words_in(before).values())
     if name == "losing" or (form.name == "md" and is_torn):  # an emphasis without words is left out
-        counts = [Counter({each: n for each, n in count.items() if each[1] not in ("**", "_")}) for count in counts]  # fmt: skip
+        counts = [Counter({each: n for each, n in count.items() if each[1] not in ("**", "_")}) for count in counts]
     assert counts[0] == counts[1], message
     inside, given = words_in(events), words_in(before)
     places = source.place
     for tag, of_tag in inside.items():
-        candidates = [given[tag]] if tag.startswith(("t", "p")) and tag in given else [
-            each for other, each in given.items() if other.split(" ")[0] == tag.split(" ")[0]
-        ]  # fmt: skip
+        candidates = (
+            [given[tag]]
+            if tag.startswith(("t", "p")) and tag in given
+            else [each for other, each in given.items() if other.split(" ")[0] == tag.split(" ")[0]]
+        )
         level = 1 if name in ("upper", "identity", "reversed") else 2
         fits = [
-            {places[word][:level] for word in of_tag} <= {places[word][:level] for word in each}
-            for each in candidates
+            {places[word][:level] for word in of_tag} <= {places[word][:level] for word in each} for each in candidates
         ]
-        assert any(fits) or (form.name == "md" and (name == "losing" or is_torn)), (
-            f"{message}\n{tag}: {of_tag}"
-        )
+        assert any(fits) or (form.name == "md" and (name == "losing" or is_torn)), f"{message}\n{tag}: {of_tag}"
         # Only a tag around words of one clause, in none of several clauses, surely finds them side by side.
         [around, *_] = sorted(
             (each for each in given.values() if candidates[0] <= each),
@@ -441,15 +434,13 @@ def check_paragraph(form: Form, name: str, source: Paragraph, result: str) -> No
 
 def run(seed: int, form: Form, name: str) -> None:
     choose = random.Random(seed)
-    made = [Writer(choose, form).paragraph() for _ in range(choose.randint(1, 3))]  # fmt: skip
+    made = [Writer(choose, form).paragraph() for _ in range(choose.randint(1, 3))]
     check(form, name, made)
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_tags_words_and_placeholders_of_any_document_are_where_they_belong(
-    form: Form, name: str
-) -> None:
+def test_tags_words_and_placeholders_of_any_document_are_where_they_belong(form: Form, name: str) -> None:
     for seed in range(3):
         run(seed, form, name)
 

@@ -76,7 +76,7 @@ def test_an_xliff_unit_that_is_not_green_gets_no_target_if_it_is_left_out() -> N
 
 def test_a_po_message_that_is_not_green_is_fuzzy_or_stays_empty() -> None:
     marked = done(PO, "po", NotGreen.MARKED).data.decode()
-    assert marked == 'msgid "sure words"\nmsgstr "SURE WORDS"\n\n#, fuzzy\nmsgid "a guess"\nmsgstr "A GUESS"\n'  # fmt: skip
+    assert marked == 'msgid "sure words"\nmsgstr "SURE WORDS"\n\n#, fuzzy\nmsgid "a guess"\nmsgstr "A GUESS"\n'
     left = done(PO, "po", NotGreen.LEFT_OUT).data.decode()
     assert left == PO.replace('words"\nmsgstr ""', 'words"\nmsgstr "SURE WORDS"')
 
@@ -124,9 +124,7 @@ def test_the_command_names_what_is_not_green_where_the_format_cannot(
     assert Path("out.md").read_text().split("\n\n")[:2] == ["Il cane è grande.", paragraphs[1]]
 
 
-def test_a_document_needs_a_calibration_as_lines_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_needs_a_calibration_as_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.md").write_text("The dog is big.\n")
     monkeypatch.setattr("transformer_cli.decoding.loading.read_quality", lambda _: {})

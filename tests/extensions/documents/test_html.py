@@ -23,10 +23,32 @@ def reverse(html: str) -> str:
     return translated(read_html(html.encode()), REVERSED)
 
 
-TAGS = ["<p>", "</p>", "<b>", "</b>", "<i class=x>", "</i>", "<br>", "<img alt='a dog' src=a.png>", "<pre>", "</pre>"]  # fmt: skip
+TAGS = ["<p>", "</p>", "<b>", "</b>", "<i class=x>", "</i>", "<br>", "<img alt='a dog' src=a.png>", "<pre>", "</pre>"]
 LANGUAGES = ["<html lang=en>", "<span lang=fr>", "</span>", "<div translate=no>", "</div>"]
-FOREIGN = ["<svg>", "</svg>", "<text>", "</text>", "<tspan x=1>", "</tspan>", "<title/>", "<template>", "</template>", "<video>", "</video>"]  # fmt: skip
-RAW = ["<!-- note -->", "<script>if (a<b) {}</script>", "<code>x &lt; y</code>", "<sup>1</sup>", "<svg>", "</svg>", "<title>", "</title>", "<textarea>"]  # fmt: skip
+FOREIGN = [
+    "<svg>",
+    "</svg>",
+    "<text>",
+    "</text>",
+    "<tspan x=1>",
+    "</tspan>",
+    "<title/>",
+    "<template>",
+    "</template>",
+    "<video>",
+    "</video>",
+]
+RAW = [
+    "<!-- note -->",
+    "<script>if (a<b) {}</script>",
+    "<code>x &lt; y</code>",
+    "<sup>1</sup>",
+    "<svg>",
+    "</svg>",
+    "<title>",
+    "</title>",
+    "<textarea>",
+]
 BROKEN = [
     "<!--",
     "-->",
@@ -45,7 +67,22 @@ BROKEN = [
     "<?php",
     "?>",
 ]
-TEXTS = ["&amp;", "&eacute;", "&#233;", "Hello world. ", "How are you?", "one ", " two", "\n", "\r\n", "  ", "\u00e8", "{name}", "%s", "https://x.org/a?b=c"]  # fmt: skip
+TEXTS = [
+    "&amp;",
+    "&eacute;",
+    "&#233;",
+    "Hello world. ",
+    "How are you?",
+    "one ",
+    " two",
+    "\n",
+    "\r\n",
+    "  ",
+    "\u00e8",
+    "{name}",
+    "%s",
+    "https://x.org/a?b=c",
+]
 LINKS = ["<a title=\"Read me\" href='u'>", "</a>", "<td>"]
 HTML_PARTS = st.sampled_from([*TAGS, *LANGUAGES, *FOREIGN, *RAW, *BROKEN, *TEXTS, *LINKS])
 
@@ -62,10 +99,7 @@ def test_a_translated_page_has_the_segments_of_the_translation(parts: list[str])
     page = read_html(data)
     # Small letters stay small, because they say whether a sentence goes on behind <br>.
     found = read_html(done(page, WordByWord(lambda word: word.replace("o", "u"))).data)
-    texts = [
-        "".join(sorted(piece for piece in segment.pieces if isinstance(piece, str)))
-        for segment in page.segments
-    ]
+    texts = ["".join(sorted(piece for piece in segment.pieces if isinstance(piece, str))) for segment in page.segments]
     assert len(found.segments) == len(texts)
 
 
@@ -161,9 +195,7 @@ def test_a_tag_without_partner_stays_in_its_place() -> None:
 
 def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
     page = read_html(b'<meta charset="iso-8859-1"><p>caf\xe9</p>')
-    found = translate_document(
-        page, WordByWord(lambda word: word + "\u0142", languages=Direction("en", "pl"))
-    )
+    found = translate_document(page, WordByWord(lambda word: word + "\u0142", languages=Direction("en", "pl")))
     assert found.data == b'<meta charset="iso-8859-1"><p>caf\xe9&#322;</p>'
 
 
@@ -211,10 +243,10 @@ def test_a_link_without_words_is_not_emptied() -> None:
     assert reverse('dog <a href="#one">1</a> cat') == 'CAT <a href="#one">1</a> DOG'
 
 
-def test_a_text_in_another_language_than_that_of_the_model_stays_in_a_page_without_a_language() -> (
-    None
-):
-    page = '<p>They say <span lang="de">guten Tag</span> here.</p><p lang="de">Guten Tag</p><p lang="en-US">Good day</p>'
+def test_a_text_in_another_language_than_that_of_the_model_stays_in_a_page_without_a_language() -> None:
+    page = (
+        '<p>They say <span lang="de">guten Tag</span> here.</p><p lang="de">Guten Tag</p><p lang="en-US">Good day</p>'
+    )
     found = translated(read_html(page.encode(), ReadingOptions(language="en")))
     assert found == (
         '<p>THEY SAY <span lang="de">guten Tag</span> HERE.</p><p lang="de">Guten Tag</p><p lang="it">GOOD DAY</p>'
@@ -240,9 +272,7 @@ def test_xhtml_names_languages_with_a_prefix() -> None:
 
 def test_a_line_break_inside_a_sentence_moves_with_its_words() -> None:
     assert reverse("<p>The red<br>cars</p>") == "<p>CARS RED<br> THE</p>"
-    assert (
-        upper("<p>The red<br>\ncars stop.<br>Now!</p>") == "<p>THE RED<br> CARS STOP.<br>NOW!</p>"
-    )
+    assert upper("<p>The red<br>\ncars stop.<br>Now!</p>") == "<p>THE RED<br> CARS STOP.<br>NOW!</p>"
 
 
 def test_a_line_break_before_a_capital_letter_divides_two_texts() -> None:
@@ -292,7 +322,9 @@ def test_parts_of_a_word_are_one_text(text: str) -> None:
 
 def test_an_empty_element_that_html_does_not_know_stands_between_two_words() -> None:
     text = '<p>The car is red <x id="7"></x>. Good morning.</p>'
-    assert translated(read_html(text.encode())) == text.upper().replace("P>", "p>").replace('X ID="7"></X', 'x id="7"></x')  # fmt: skip
+    assert translated(read_html(text.encode())) == text.upper().replace("P>", "p>").replace(
+        'X ID="7"></X', 'x id="7"></x'
+    )
     assert len(read_html(text.encode()).segments) == 1
     assert len(read_html(b"<p>One<section></section>two <td></td>three</p>").segments) == 3
 
@@ -302,7 +334,12 @@ def test_attributes_of_elements_whose_content_stays_are_translated() -> None:
         '<textarea placeholder="your text">x</textarea><iframe title="the house" src="x"></iframe>'
         '<video title="a film"></video><code title="a name">x</code>'
     )
-    expected = text.replace("your text", "YOUR TEXT").replace("the house", "THE HOUSE").replace("a film", "A FILM").replace("a name", "A NAME")  # fmt: skip
+    expected = (
+        text.replace("your text", "YOUR TEXT")
+        .replace("the house", "THE HOUSE")
+        .replace("a film", "A FILM")
+        .replace("a name", "A NAME")
+    )
     assert translated(read_html(text.encode())) == expected
     kept = b'<textarea translate="no" placeholder="your text"></textarea>'
     assert done(read_html(kept)).data == kept
@@ -333,10 +370,7 @@ def test_texts_inside_pictures_templates_and_films_are_translated(page: str) -> 
 
 def test_a_picture_moves_with_its_words_and_its_own_texts_are_translated() -> None:
     picture = "<svg><title>a dog</title></svg>"
-    assert (
-        reverse(f"<p>big {picture} house</p>")
-        == f"<p>HOUSE {picture.replace('a dog', 'DOG A')} BIG</p>"
-    )
+    assert reverse(f"<p>big {picture} house</p>") == f"<p>HOUSE {picture.replace('a dog', 'DOG A')} BIG</p>"
 
 
 def test_texts_in_very_many_templates_inside_each_other_end_somewhere() -> None:
@@ -350,18 +384,20 @@ XHTML = '<html xmlns="http://www.w3.org/1999/xhtml"><head>{head}</head><body>{bo
 def test_in_xhtml_an_element_of_one_tag_holds_nothing() -> None:
     page = XHTML.format(
         head='<script src="a.js"/><title/>', body='<p>The <a id="p12"/>big <i/>house</p><textarea/><p>text</p>'
-    )  # fmt: skip
-    wanted = page.replace("The <", "THE <").replace(">big", ">BIG").replace("house", "HOUSE").replace(">text<", ">TEXT<")  # fmt: skip
+    )
+    wanted = (
+        page.replace("The <", "THE <").replace(">big", ">BIG").replace("house", "HOUSE").replace(">text<", ">TEXT<")
+    )
     assert upper(page) == wanted
     assert reverse(page).count('<a id="p12"/>') == 1
     html = "<title/>a page</title><p>text"
     assert upper(html) == "<title/>A PAGE</title><p>TEXT"
 
 
-@pytest.mark.parametrize("declaration", ["", '<?xml version="1.0"?>\n', "<!-- a page -->\n<!DOCTYPE html>\n"])  # fmt: skip
+@pytest.mark.parametrize("declaration", ["", '<?xml version="1.0"?>\n', "<!-- a page -->\n<!DOCTYPE html>\n"])
 def test_a_cdata_section_is_text_in_xhtml(declaration: str) -> None:
     page = declaration + XHTML.format(head="", body="<p><![CDATA[The dog & cat <3]]> run</p>")
-    wanted = page.replace("<![CDATA[The dog & cat <3]]> run", "THE DOG &amp; CAT &lt;3 RUN")  # fmt: skip
+    wanted = page.replace("<![CDATA[The dog & cat <3]]> run", "THE DOG &amp; CAT &lt;3 RUN")
     assert upper(page) == wanted
     assert upper("<p>The <![CDATA[note]]>dog</p>") == "<p>THE <![CDATA[note]]>DOG</p>"
 
@@ -376,9 +412,7 @@ def test_a_cdata_section_is_text_in_xhtml(declaration: str) -> None:
         ("<p>the <b>NEWS</b>Paper is</p>", "<p>IS <b>NEWSPAPER</b> THE</p>"),
     ],
 )
-def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(
-    page: str, reversed_: str
-) -> None:
+def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(page: str, reversed_: str) -> None:
     assert reverse(page) == reversed_
 
 
@@ -419,9 +453,7 @@ def test_the_labels_of_a_form_stay_at_their_fields(page: str, reversed_: str) ->
         ("<p>two <i></i><i></i> dogs</p>", "<p><i></i><i></i> DOGS TWO</p>"),
     ],
 )
-def test_a_word_that_is_divided_among_equal_elements_is_in_one_of_them(
-    page: str, reversed_: str
-) -> None:
+def test_a_word_that_is_divided_among_equal_elements_is_in_one_of_them(page: str, reversed_: str) -> None:
     found = done(read_html(page.encode()), REVERSED)
     assert (found.data.decode(), found.doubts) == (reversed_, ())
 
@@ -436,7 +468,7 @@ def test_a_word_that_is_divided_among_equal_elements_is_in_one_of_them(
     ],
 )
 def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
-    assert reverse(f"<p>{icon}</p><a>{icon} Your house</a>") == f"<p>{icon}</p><a>{icon} HOUSE YOUR</a>"  # fmt: skip
+    assert reverse(f"<p>{icon}</p><a>{icon} Your house</a>") == f"<p>{icon}</p><a>{icon} HOUSE YOUR</a>"
     assert upper(f"<p>Press {icon} twice</p>") == f"<p>PRESS {icon} TWICE</p>"
     assert upper('<i class="material">home</i>') == '<i class="material">HOME</i>'
 
@@ -454,10 +486,8 @@ def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
         ("The red<sup>TM</sup> car", "THE RED<sup>TM</sup> CAR", "CAR RED<sup>TM</sup> THE"),
         ("The 1<sup>st</sup> car", "THE 1<sup>ST</sup> CAR", "CAR 1<sup>ST</sup> THE"),
     ],
-)  # fmt: skip
-def test_what_is_raised_or_lowered_stays_with_its_word(
-    text: str, upper: str, backwards: str
-) -> None:
+)
+def test_what_is_raised_or_lowered_stays_with_its_word(text: str, upper: str, backwards: str) -> None:
     page = "<p>{}</p>"
     assert translated(read_html(page.format(text).encode())) == page.format(upper)
     assert translated(read_html(page.format(text).encode()), REVERSED) == page.format(backwards)
@@ -488,9 +518,7 @@ def test_a_mark_between_two_sentences_stays_between_them(text: str, backwards: s
         ("<big>h</big>ttp://x.org is", "IS <big>h</big>ttp://x.org"),
     ],
 )
-def test_tags_around_the_first_letter_of_a_text_stay_around_the_first_letter(
-    source: str, expected: str
-) -> None:
+def test_tags_around_the_first_letter_of_a_text_stay_around_the_first_letter(source: str, expected: str) -> None:
     assert translated(read_html(f"<p>{source}</p>".encode()), REVERSED) == f"<p>{expected}</p>"
     assert done(read_html(source.encode()), Identity()).data.decode() == source
 
@@ -501,12 +529,8 @@ def test_added_words_directly_before_those_taken_out_are_other_words() -> None:
 
 
 def test_statements_of_templates_in_comments_keep_their_order() -> None:
-    page = (
-        b"<p>The <!-- {% if a %} --> red dog <!-- {% endif %} --> sleeps <!-- a note --> here</p>"
-    )
-    wanted = (
-        "<p>THE <!-- {% if a %} --> DOG RED <!-- {% endif %} --> <!-- a note --> HERE SLEEPS</p>"
-    )
+    page = b"<p>The <!-- {% if a %} --> red dog <!-- {% endif %} --> sleeps <!-- a note --> here</p>"
+    wanted = "<p>THE <!-- {% if a %} --> DOG RED <!-- {% endif %} --> <!-- a note --> HERE SLEEPS</p>"
     assert translated(read_html(page), REVERSED) == wanted
 
 

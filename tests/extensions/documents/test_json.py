@@ -36,16 +36,12 @@ def squeezed(value: Any) -> Any:
         return "".join(value.split())
     if isinstance(value, list):
         return [squeezed(each) for each in value]
-    return (
-        {key: squeezed(each) for key, each in value.items()} if isinstance(value, dict) else value
-    )
+    return {key: squeezed(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 @pytest.mark.long
 @given(VALUES, st.booleans(), st.sampled_from([None, 2, "\t"]))
-def test_all_strings_change_and_nothing_else(
-    value: Any, is_ascii: bool, indent: int | str | None
-) -> None:
+def test_all_strings_change_and_nothing_else(value: Any, is_ascii: bool, indent: int | str | None) -> None:
     data = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
     assert translate_document(read_json(data), Identity()).data == data
     found = done(read_json(data), WordByWord(lambda word: word.replace("a", "A").replace("b", "B")))
@@ -57,9 +53,7 @@ def _changed(value: Any) -> Any:
         return value.replace("a", "A").replace("b", "B")
     if isinstance(value, list):
         return [_changed(each) for each in value]
-    return (
-        {key: _changed(each) for key, each in value.items()} if isinstance(value, dict) else value
-    )
+    return {key: _changed(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def test_patterns_choose_values() -> None:
@@ -72,9 +66,7 @@ def test_patterns_choose_values() -> None:
 
 def test_patterns_that_choose_nothing_are_refused() -> None:
     options = ReadingOptions(values=("nope.x", "title"))
-    with pytest.raises(
-        DataError, match=r"no text has the keys that --values names: nope\.x, title"
-    ):
+    with pytest.raises(DataError, match=r"no text has the keys that --values names: nope\.x, title"):
         read_json(b'{"a": "one"}', options)
     with pytest.raises(DataError, match="no text has the keys"):
         read_yaml(b"a: one\n", options)
@@ -87,10 +79,7 @@ def test_a_file_that_escapes_letters_gets_escaped_letters() -> None:
 
 
 def test_lines_of_json_are_read() -> None:
-    assert (
-        done(read_json(b'{"a": "one"}\n{"a": "two"}\n'), UPPER).data
-        == b'{"a": "ONE"}\n{"a": "TWO"}\n'
-    )
+    assert done(read_json(b'{"a": "one"}\n{"a": "two"}\n'), UPPER).data == b'{"a": "ONE"}\n{"a": "TWO"}\n'
 
 
 @pytest.mark.parametrize("text", ["{", '{"a": 1,}', "[1 2]", "hello", "", '{"a": "x"} {', "{]"])
@@ -121,9 +110,7 @@ def test_branches_inside_branches_are_found_and_quoted_braces_stay() -> None:
 def test_an_apostrophe_before_a_brace_is_doubled_because_it_would_quote() -> None:
     source = '{"a": "{n, plural, other {of {name}}}"}'
     italian = WordByWord(lambda word: "dell'" if word == "of" else word, joins="")
-    assert translated(read_json(source.encode()), italian) == (
-        """{"a": "{n, plural, other {dell''{name}}}"}"""
-    )
+    assert translated(read_json(source.encode()), italian) == ("""{"a": "{n, plural, other {dell''{name}}}"}""")
 
 
 OF_HOUSE = WordByWord(lambda word: "dell'" if word == "of" else word, joins="")
@@ -164,9 +151,7 @@ def test_a_message_whose_braces_do_not_fit_stays() -> None:
 
 def test_blocks_of_html_in_a_string_are_translated_one_by_one() -> None:
     source = '{"a": "<p>One <b>red</b> car</p><p>two<br>cars</p>"}'
-    assert translated(read_json(source.encode()), REVERSED) == (
-        '{"a": "<p>CAR <b>RED</b> ONE</p><p>TWO<br>CARS</p>"}'
-    )
+    assert translated(read_json(source.encode()), REVERSED) == ('{"a": "<p>CAR <b>RED</b> ONE</p><p>TWO<br>CARS</p>"}')
 
 
 @pytest.mark.parametrize("tag", [" <br> ", "<br>", "<br/> ", " <br>", "</p> <p>"])
@@ -193,12 +178,18 @@ class Loses(WordByWord):
 @pytest.mark.parametrize(
     ("message", "written"),
     [
-        ("It has $1 {{PLURAL:$1|field|big fields|0=no fields}}.", "{{PLURAL:$1|FIELD|FIELDS BIG|0=FIELDS NO}}. $1 HAS IT"),
+        (
+            "It has $1 {{PLURAL:$1|field|big fields|0=no fields}}.",
+            "{{PLURAL:$1|FIELD|FIELDS BIG|0=FIELDS NO}}. $1 HAS IT",
+        ),
         ("{{GENDER:$1|He|She}} left", "LEFT {{GENDER:$1|HE|SHE}}"),
         ("<b>{{PLURAL:$1|this|these}}</b> now", "NOW <b>{{PLURAL:$1|THIS|THESE}}</b>"),
         ("{{PLURAL:$1|one day|$1 days}}", "{{PLURAL:$1|DAY ONE|DAYS $1}}"),
         ("$1 file{{PLURAL:$1||s}} here", "HERE {{PLURAL:$1|FILE|FILES}} $1"),
-        ("a red{{PLURAL:$1|0=less dog|-dog|dogs}}like day", "DAY {{PLURAL:$1|0=DOGLIKE REDLESS|RED-DOGLIKE|REDDOGSLIKE}} A"),
+        (
+            "a red{{PLURAL:$1|0=less dog|-dog|dogs}}like day",
+            "DAY {{PLURAL:$1|0=DOGLIKE REDLESS|RED-DOGLIKE|REDDOGSLIKE}} A",
+        ),
         ("$1{{PLURAL:$1|day|days}} here", "HERE $1{{PLURAL:$1|day|days}}"),
         ("see [[$2|the page]]", "[[$2|PAGE THE]] SEE"),
         ("see [[Special:Search|the page]]", "[[Special:Search|PAGE THE]] SEE"),
@@ -207,7 +198,7 @@ class Loses(WordByWord):
         ("see [[ a:b | upper ]]", "SEE [[ a:b | upper ]]"),
         ("see {{SITENAME}}", "{{SITENAME}} SEE"),
     ],
-)  # fmt: skip
+)
 def test_forms_and_labels_of_wikis_are_texts(message: str, written: str) -> None:
     found = json.loads(translated(read_json(json.dumps({"a": message}).encode()), REVERSED))
     assert found == {"a": written}
@@ -234,7 +225,7 @@ def test_words_of_the_letters_of_formats_of_dates_are_texts(word: str) -> None:
 @pytest.mark.parametrize(
     "form",
     ["yyyy", "EEEE", "HH:mm", "h:mma", "HHmmss", "yyyyMMdd", "EEE, d MMM yyyy", "MM/dd/yyyy hh:mm a"],
-)  # fmt: skip
+)
 def test_formats_of_dates_with_a_letter_for_each_field_stay(form: str) -> None:
     assert not read_json(f'["{form}"]'.encode()).segments
 
@@ -248,11 +239,9 @@ def test_what_describes_a_message_for_programs_stays() -> None:
 
 
 @pytest.mark.parametrize(("given", "written"), [("en_US", "it"), ("de", "de"), ("", "")])
-def test_the_language_of_a_file_of_flutter_is_that_of_the_translation(
-    given: str, written: str
-) -> None:
+def test_the_language_of_a_file_of_flutter_is_that_of_the_translation(given: str, written: str) -> None:
     text = '{"@@locale": "%s", "hello": "Good day", "inner": {"@@locale": "en"}}'
-    assert translated(read_json((text % given).encode())) == (text % written).replace("Good day", "GOOD DAY")  # fmt: skip
+    assert translated(read_json((text % given).encode())) == (text % written).replace("Good day", "GOOD DAY")
 
 
 def test_links_of_html_that_touch_are_not_one_word() -> None:

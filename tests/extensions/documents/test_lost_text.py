@@ -54,9 +54,7 @@ def test_a_segment_without_a_translation_keeps_its_text_and_is_named(name: str) 
     text = found.data.decode()
     assert "the mute sleeps." in text
     assert "THE TRAIN WAITS." in text
-    assert [(doubt.reason, doubt.text.strip()) for doubt in found.doubts] == [
-        (UNTRANSLATED, "the mute sleeps.")
-    ]
+    assert [(doubt.reason, doubt.text.strip()) for doubt in found.doubts] == [(UNTRANSLATED, "the mute sleeps.")]
     assert found.num_marked == 1
 
 
@@ -112,16 +110,32 @@ class Confused(StubEngine):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("md", "the train waits, and [the mute sleeps](https://a.org).", "THE TRAIN WAITS, and [the mute sleeps](https://a.org)."),
+        (
+            "md",
+            "the train waits, and [the mute sleeps](https://a.org).",
+            "THE TRAIN WAITS, and [the mute sleeps](https://a.org).",
+        ),
         ("md", "**the train** waits, and the *mute* sleeps.", None),
         ("html", "the train waits, and the <b>mute</b> sleeps.", "THE TRAIN WAITS, and the <b>mute</b> sleeps."),
-        ("html", "the train waits, and <i>the <b>mute</b> sleeps</i>.", "THE TRAIN WAITS, and <i>the <b>mute</b> sleeps</i>."),
+        (
+            "html",
+            "the train waits, and <i>the <b>mute</b> sleeps</i>.",
+            "THE TRAIN WAITS, and <i>the <b>mute</b> sleeps</i>.",
+        ),
         ("html", "the train waits,<br>and the mute<img> sleeps.", "THE TRAIN WAITS,<br> and the mute<img> sleeps."),
-        ("html", "the train waits, and <a href='x'>the</a> mute <a href='y'>sleeps</a>.", "THE TRAIN WAITS, and <a href='x'>the</a> mute <a href='y'>sleeps</a>."),
+        (
+            "html",
+            "the train waits, and <a href='x'>the</a> mute <a href='y'>sleeps</a>.",
+            "THE TRAIN WAITS, and <a href='x'>the</a> mute <a href='y'>sleeps</a>.",
+        ),
         ("srt", "the train waits, and the <i>mute</i> sleeps.", "THE TRAIN WAITS, and the <i>mute</i> sleeps."),
-        ("xliff", 'the train waits, and the <g id="1">mute</g> sleeps.', 'THE TRAIN WAITS, and the <g id="1">mute</g> sleeps.'),
+        (
+            "xliff",
+            'the train waits, and the <g id="1">mute</g> sleeps.',
+            'THE TRAIN WAITS, and the <g id="1">mute</g> sleeps.',
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_clause_that_stays_keeps_its_markup(name: str, text: str, expected: str | None) -> None:
     of = stub_translator(silent_about("mute"))
     model = ModelTranslator.of(replace(of, engine=Confused(silent_about("mute"))))
@@ -142,10 +156,8 @@ def test_a_clause_that_stays_keeps_its_markup(name: str, text: str, expected: st
         ("html", "the train waits <b>and hotel 8</b>. The house burns.", "</b>."),
         ("html", "the train waits (<b>the hotel</b>) and the house burns.", "</b>)"),
     ],
-)  # fmt: skip
-def test_a_tag_ends_with_the_piece_in_which_its_words_were_translated(
-    name: str, text: str, before: str
-) -> None:
+)
+def test_a_tag_ends_with_the_piece_in_which_its_words_were_translated(name: str, text: str, before: str) -> None:
     def says(text: str) -> list[str]:  # a model that loses numbers and brackets
         return [re.sub(r"[\d()]", "", text.upper())]
 

@@ -34,10 +34,97 @@ def reverse(text: str) -> str:
     return translated(read_markdown(text.encode()), REVERSED)
 
 
-BLOCKS = ["# Title\n", "Title\n===\n", "> quoted\n> text\n", "> ", "- ", "  - one\n", "1. ", "* * *\n", "\t", "    code\n", "```\ncode here\n```\n", "~~~", "<div>\nhtml text\n</div>\n", "[a]: http://x.org 'T'\n", "|a|b|\n|-|-|\n|c `x\\|y`|d|\n", "---\n", "# x #\n", "- [ ] task\n"]  # fmt: skip
-INLINES = ["**", "*", "_", "__", "~~", "`", "``", "[", "](u)", "][a]", "[a]", "![dog](d.png)", "<b>", "</b>", "<br>", "<http://x.org>", "\\*", "\\\\", "&amp;", "&#35;", "<!-- c -->", "[^1]", "[^1]: "]  # fmt: skip
-TEXTS = ["Hello world. ", "word", " ", "  \n", "\\\n", "\n", "\n\n", "\r\n", "\r", "{name}", "https://x.org/a_b_c", "a_b_c", "2 * 3", "\u00e8", "\0", "#", "|", "\udc80"]  # fmt: skip
-EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:", '!!! note "Title"\n', "::: tip Title\n", "+--+--+\n|a|b|\n+--+--+\n", "--- ---\na   b\n", "-----\n", "\\begin{a}\n", "\\end{a}\n", "\\[\n", "\\]\n", "title: a\n", ":::{note} Title\n", ":class: big\n", "```{tip}\n", "% said\n", "+++\n", ":::\n"]  # fmt: skip
+BLOCKS = [
+    "# Title\n",
+    "Title\n===\n",
+    "> quoted\n> text\n",
+    "> ",
+    "- ",
+    "  - one\n",
+    "1. ",
+    "* * *\n",
+    "\t",
+    "    code\n",
+    "```\ncode here\n```\n",
+    "~~~",
+    "<div>\nhtml text\n</div>\n",
+    "[a]: http://x.org 'T'\n",
+    "|a|b|\n|-|-|\n|c `x\\|y`|d|\n",
+    "---\n",
+    "# x #\n",
+    "- [ ] task\n",
+]
+INLINES = [
+    "**",
+    "*",
+    "_",
+    "__",
+    "~~",
+    "`",
+    "``",
+    "[",
+    "](u)",
+    "][a]",
+    "[a]",
+    "![dog](d.png)",
+    "<b>",
+    "</b>",
+    "<br>",
+    "<http://x.org>",
+    "\\*",
+    "\\\\",
+    "&amp;",
+    "&#35;",
+    "<!-- c -->",
+    "[^1]",
+    "[^1]: ",
+]
+TEXTS = [
+    "Hello world. ",
+    "word",
+    " ",
+    "  \n",
+    "\\\n",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "{name}",
+    "https://x.org/a_b_c",
+    "a_b_c",
+    "2 * 3",
+    "\u00e8",
+    "\0",
+    "#",
+    "|",
+    "\udc80",
+]
+EXTENSIONS = [
+    "[^1]: note\n",
+    ": definition\n",
+    "!!! note\n    inside\n",
+    "::: tip\n",
+    "$$\n",
+    "$x_1$",
+    "$$",
+    ":smile:",
+    '!!! note "Title"\n',
+    "::: tip Title\n",
+    "+--+--+\n|a|b|\n+--+--+\n",
+    "--- ---\na   b\n",
+    "-----\n",
+    "\\begin{a}\n",
+    "\\end{a}\n",
+    "\\[\n",
+    "\\]\n",
+    "title: a\n",
+    ":::{note} Title\n",
+    ":class: big\n",
+    "```{tip}\n",
+    "% said\n",
+    "+++\n",
+    ":::\n",
+]
 PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
 MORE_PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS, *EXTENSIONS]), max_size=25)
 
@@ -116,7 +203,7 @@ def is_upper(text: str) -> bool:
         ("a <b>bold</b> b", "A <b>BOLD</b> B"),
         ("\\# no title", "\\# NO TITLE"),
     ],
-)  # fmt: skip
+)
 def test_only_text_is_translated(text: str, wanted: str) -> None:
     assert upper(text) == wanted
 
@@ -126,12 +213,8 @@ def test_markup_moves_with_its_words() -> None:
 
 
 def test_each_footnote_is_a_text_of_its_own_with_all_of_its_paragraphs() -> None:
-    source = (
-        "Text[^a] here[^two].\n\n[^a]: note\n[^two]: First\nline.\n\n    Second *part*.\n\nEnd\n"
-    )
-    assert upper(source) == (
-        "TEXT[^a] HERE[^two].\n\n[^a]: NOTE\n[^two]: FIRST LINE.\n\n    SECOND *PART*.\n\nEND\n"
-    )
+    source = "Text[^a] here[^two].\n\n[^a]: note\n[^two]: First\nline.\n\n    Second *part*.\n\nEnd\n"
+    assert upper(source) == ("TEXT[^a] HERE[^two].\n\n[^a]: NOTE\n[^two]: FIRST LINE.\n\n    SECOND *PART*.\n\nEND\n")
 
 
 def test_definitions_boxes_and_directives_keep_their_lines() -> None:
@@ -145,9 +228,7 @@ def test_definitions_boxes_and_directives_keep_their_lines() -> None:
 
 
 def test_formulas_and_names_of_pictures_stay() -> None:
-    assert upper("We see $a_b + c$ and $x$ :smile: at 10:30 now.") == (
-        "WE SEE $a_b + c$ AND $x$ :smile: AT 10:30 NOW."
-    )
+    assert upper("We see $a_b + c$ and $x$ :smile: at 10:30 now.") == ("WE SEE $a_b + c$ AND $x$ :smile: AT 10:30 NOW.")
     assert upper("Here:\n$$\n\\sum x\n= y\n$$\nwe end.") == "HERE:\n$$\n\\sum x\n= y\n$$\nWE END."
     assert upper("It costs $5 and not $6.") == "IT COSTS $5 AND NOT $6."
 
@@ -213,20 +294,14 @@ def test_tables_of_pandoc_stay_as_they_are(table: str) -> None:
 
 
 @pytest.mark.parametrize("table", [GRID, SIMPLE, SEVERAL_LINES, WITHOUT_HEAD])
-def test_tables_of_pandoc_in_a_quotation_stay_and_are_named(
-    table: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tables_of_pandoc_in_a_quotation_stay_and_are_named(table: str, caplog: pytest.LogCaptureFixture) -> None:
     quoted = "".join(f"> {line}".rstrip() + "\n" for line in table.splitlines())
     assert upper(f"before\n\n{quoted}\nbehind\n") == f"BEFORE\n\n{quoted}\nBEHIND\n"
     assert "line 3: a table of Pandoc is not translated" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "value", ["\n  The dog: it is red", "\n  - the dog", "\n\n  the dog\n\n  the cat"]
-)
-def test_a_value_below_its_setting_that_cannot_be_read_is_named(
-    value: str, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("value", ["\n  The dog: it is red", "\n  - the dog", "\n\n  the dog\n\n  the cat"])
+def test_a_value_below_its_setting_that_cannot_be_read_is_named(value: str, caplog: pytest.LogCaptureFixture) -> None:
     text = f"---\nsummary:{value}\n---\n"
     assert upper(f"{text}the cat\n") == f"{text}THE CAT\n"
     assert "line 2: a text among the settings that has several lines" in caplog.text
@@ -261,21 +336,26 @@ def test_dashes_are_no_table_of_pandoc() -> None:
     ],
 )
 def test_the_titles_of_boxes_are_translated(line: str, expected: str) -> None:
-    assert upper(f"{line}\n\n    body here\n") == f"{expected}\n\n    {'BODY HERE' if line[0] != ':' else 'body here'}\n"  # fmt: skip
+    assert (
+        upper(f"{line}\n\n    body here\n") == f"{expected}\n\n    {'BODY HERE' if line[0] != ':' else 'body here'}\n"
+    )
 
 
 def test_a_title_and_the_text_behind_it_are_two_texts() -> None:
-    assert reverse('!!! note "one two"\n    three four\n') == (
-        '!!! note "TWO ONE"\n    FOUR THREE\n'
-    )
+    assert reverse('!!! note "one two"\n    three four\n') == ('!!! note "TWO ONE"\n    FOUR THREE\n')
     quoting = WordByWord(lambda word: f'"{word}"')
     assert translated(read_markdown(b'=== "one"\n'), quoting) == "=== \"'one'\"\n"
 
 
 @pytest.mark.parametrize(
     "settings",
-    ["title: The car\n", "Title: The car\nAuthor: Me\n    and you\nDate:\n", "layout: page\ntags: red car\n", "% The car\n% Me; You\n% May\n"],
-)  # fmt: skip
+    [
+        "title: The car\n",
+        "Title: The car\nAuthor: Me\n    and you\nDate:\n",
+        "layout: page\ntags: red car\n",
+        "% The car\n% Me; You\n% May\n",
+    ],
+)
 def test_of_settings_without_a_line_around_them_only_the_title_is_translated(settings: str) -> None:
     wanted = settings.replace("The car", "THE CAR")
     assert upper(f"{settings}\n# hello\n") == f"{wanted}\n# HELLO\n"
@@ -293,21 +373,24 @@ def test_of_settings_without_a_line_around_them_only_the_title_is_translated(set
     ],
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_titles_and_descriptions_of_front_matter_are_translated(
-    setting: str, wanted: str, end: str
-) -> None:
-    text, expected = (f"---\n{each}\ntags: [a dog]\n---\n\nhello\n".replace("\n", end) for each in (setting, wanted))  # fmt: skip
+def test_titles_and_descriptions_of_front_matter_are_translated(setting: str, wanted: str, end: str) -> None:
+    text, expected = (f"---\n{each}\ntags: [a dog]\n---\n\nhello\n".replace("\n", end) for each in (setting, wanted))
     assert upper(text) == expected.replace("hello", "HELLO")
 
 
 @pytest.mark.parametrize(
     ("source", "translation"),
-    [("title: car", "a: b"), ("title: car", "- a"), ('title: "car"', 'a "b"'), ("title: 'car'", "it's a"), ("title: car", "a # b"), ("title: car", "yes")],
-)  # fmt: skip
-def test_a_translated_setting_is_read_by_yaml_as_the_translation(
-    source: str, translation: str
-) -> None:
-    found = translated(read_markdown(f"---\n{source}\n---\n".encode()), WordByWord(lambda word: translation))  # fmt: skip
+    [
+        ("title: car", "a: b"),
+        ("title: car", "- a"),
+        ('title: "car"', 'a "b"'),
+        ("title: 'car'", "it's a"),
+        ("title: car", "a # b"),
+        ("title: car", "yes"),
+    ],
+)
+def test_a_translated_setting_is_read_by_yaml_as_the_translation(source: str, translation: str) -> None:
+    found = translated(read_markdown(f"---\n{source}\n---\n".encode()), WordByWord(lambda word: translation))
     assert yaml.safe_load(found.split("---")[1]) == {"title": translation}
 
 
@@ -324,7 +407,13 @@ def test_titles_in_toml_are_translated_and_settings_of_several_lines_are_named(
 
 def test_blocks_and_attributes_of_html_are_translated() -> None:
     block = '<details>\n<summary>Open it</summary>\n<p title="a dog">One <b>red</b> car &amp; a dog</p>\n<pre>code</pre>\n</details>\n'
-    wanted = block.replace("Open it", "OPEN IT").replace("a dog", "A DOG").replace("One", "ONE").replace("red", "RED").replace("car", "CAR")  # fmt: skip
+    wanted = (
+        block.replace("Open it", "OPEN IT")
+        .replace("a dog", "A DOG")
+        .replace("One", "ONE")
+        .replace("red", "RED")
+        .replace("car", "CAR")
+    )
     assert upper(f"hello\n\n{block}\nhello\n") == f"HELLO\n\n{wanted}\nHELLO\n"
     assert upper('one <img src="a.png" alt="a dog"> two') == 'ONE <img src="a.png" alt="A DOG"> TWO'
 
@@ -367,7 +456,7 @@ def test_a_table_of_pandoc_is_named(caplog: pytest.LogCaptureFixture) -> None:
         ("The dog {: .red}", "DOG THE {: .red}"),
         ("a ~~red~~blue dog", "DOG BLUE ~~RED~~ A"),
     ],
-)  # fmt: skip
+)
 def test_extensions_of_markdown_keep_their_marks_around_their_words(text: str, wanted: str) -> None:
     assert reverse(text) == wanted
 
@@ -379,31 +468,35 @@ def test_a_text_with_a_colon_is_no_setting() -> None:
 
 @pytest.mark.parametrize(
     "name", [":smile:", ":material-arrow-right-circle:", ":octicons-file-code-16:", ":fontawesome-brands-font-awesome:"]
-)  # fmt: skip
+)
 def test_names_of_pictures_stay_with_their_hyphens(name: str) -> None:
     assert upper(f"a {name} red car") == f"A {name} RED CAR"
 
 
 @pytest.mark.parametrize(
     "formula",
-    ["\\begin{align*}\na &= \\text{words} \\\\\n\\end{align*}", "\\[\nx = \\text{words}\n\\]", "\\\\[\nx = \\text{words}\n\\\\]",
-     "\\begin{x} some words \\\\ more \\end{x}"],
-)  # fmt: skip
+    [
+        "\\begin{align*}\na &= \\text{words} \\\\\n\\end{align*}",
+        "\\[\nx = \\text{words}\n\\]",
+        "\\\\[\nx = \\text{words}\n\\\\]",
+        "\\begin{x} some words \\\\ more \\end{x}",
+    ],
+)
 def test_formulas_of_latex_stay(formula: str) -> None:
     assert upper(f"before\n\n{formula}\n\nbehind\n") == f"BEFORE\n\n{formula}\n\nBEHIND\n"
 
 
 def test_formulas_of_latex_in_a_line_stay() -> None:
     text = r"now \(x = \text{words}\) and \\(y_1 \text{words}\\) and \begin{x} a \\ b \end{x} end"
-    assert upper(text) == text.replace("now", "NOW").replace("and", "AND").replace(" end", " END").replace("\\ END", "\\ end")  # fmt: skip
+    assert upper(text) == text.replace("now", "NOW").replace("and", "AND").replace(" end", " END").replace(
+        "\\ END", "\\ end"
+    )
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "    "])
 def test_markup_over_two_lines_becomes_one_line(mark: str) -> None:
     """What stands before the second line, such as the sign of a quotation, is no part of the link."""
-    first, later = {"> ": ("> ", "> "), "- ": ("- ", "  "), "    ": ("!!! note\n\n    ", "    ")}[
-        mark
-    ]
+    first, later = {"> ": ("> ", "> "), "- ": ("- ", "  "), "    ": ("!!! note\n\n    ", "    ")}[mark]
     text = f'{first}a [red\n{later}car] and `code\n{later}here` and [my\n{later}dog](x.md\n{later}"the dog") end\n\n[red car]: y.md\n'
     expected = f'{first}A [RED CAR][red car] AND `code here` AND [MY DOG](x.md "the dog") END\n\n[red car]: y.md\n'
     assert upper(text) == expected
@@ -411,8 +504,14 @@ def test_markup_over_two_lines_becomes_one_line(mark: str) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ["import Tabs from '@theme/Tabs';", 'import {one, two} from "./parts"', "import './style.css';", "export const toc = [1, 2];", "export default Page"],
-)  # fmt: skip
+    [
+        "import Tabs from '@theme/Tabs';",
+        'import {one, two} from "./parts"',
+        "import './style.css';",
+        "export const toc = [1, 2];",
+        "export default Page",
+    ],
+)
 def test_imports_of_mdx_stay(row: str) -> None:
     assert upper(f"{row}\n\nhello\n") == f"{row}\n\nHELLO\n"
     assert upper("import duties rise from 3 to 5.\n") == "IMPORT DUTIES RISE FROM 3 TO 5.\n"
@@ -420,8 +519,13 @@ def test_imports_of_mdx_stay(row: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["++ctrl+alt+del++", "++enter++", "{{ page.title | default: 'My page' }}", "{% include note.html content='My text is long' %}"],
-)  # fmt: skip
+    [
+        "++ctrl+alt+del++",
+        "++enter++",
+        "{{ page.title | default: 'My page' }}",
+        "{% include note.html content='My text is long' %}",
+    ],
+)
 def test_parts_of_templates_and_keys_stay_in_a_sentence(part: str) -> None:
     expected = part.replace("\n", " ")
     assert upper(f"one {part} two") == f"ONE {expected} TWO"
@@ -455,9 +559,7 @@ def test_the_label_of_a_link_of_a_wiki_is_translated_and_its_page_stays() -> Non
 def test_an_escaped_bar_in_the_markup_of_a_cell_stays(kept: str) -> None:
     end = {"<": "</b>", "[": "]]"}.get(kept[0], "")
     table = f"| a | b |\n|-|-|\n| {{}} {kept}{{}}{end} | {{}} |\n"
-    assert upper(table.format("see", "it", "d")) == table.format("SEE", "IT", "D").replace(
-        "a | b", "A | B"
-    )
+    assert upper(table.format("see", "it", "d")) == table.format("SEE", "IT", "D").replace("a | b", "A | B")
 
 
 class Without(WordByWord):
@@ -566,9 +668,7 @@ def some_words(rng: random.Random, words: list[str]) -> list[int]:
         ("A dog un{++do++}able", "{++UNDOABLE++} DOG A"),
     ],
 )
-def test_changes_that_touch_each_other_are_words_of_their_own(
-    text: str, reversed_text: str
-) -> None:
+def test_changes_that_touch_each_other_are_words_of_their_own(text: str, reversed_text: str) -> None:
     assert translated(read_markdown(text.encode()), REVERSED) == reversed_text
 
 
@@ -593,7 +693,7 @@ def test_comments_and_substitutions_of_critic_markup_are_named(
         ('+++\nx = """\ntitle = "A dog"\n"""\n+++\n', '+++\nx = """\ntitle = "A dog"\n"""\n+++\n'),
         ("title: The C# # dog\n\n", "title: THE C# # DOG\n\n"),  # no comment outside of YAML
     ],
-)  # fmt: skip
+)
 def test_a_comment_behind_a_setting_stays_and_a_quoted_value_may_have_the_other_mark(
     settings: str, wanted: str
 ) -> None:
@@ -639,15 +739,11 @@ def test_a_note_of_several_lines_in_its_sentence_stays_and_is_named(
 ) -> None:
     found = translated(read_markdown(b"The dog^[A red\n*animal*.] sleeps"), REVERSED)
     assert found == "SLEEPS DOG^[A red *animal*.] THE"
-    assert (
-        "line 1: a footnote of several lines inside its sentence is not translated" in caplog.text
-    )
+    assert "line 1: a footnote of several lines inside its sentence is not translated" in caplog.text
 
 
 def test_a_link_without_text_takes_no_space_away() -> None:
-    assert (
-        translated(read_markdown(b"in the [](guide.md) section")) == "IN THE [](guide.md) SECTION"
-    )
+    assert translated(read_markdown(b"in the [](guide.md) section")) == "IN THE [](guide.md) SECTION"
 
 
 def test_attributes_behind_a_link_or_on_a_line_of_their_own_stay() -> None:
@@ -694,9 +790,7 @@ def test_a_link_behind_an_exclamation_mark_is_no_image() -> None:
         ("(**very red**) dog", "(**VERY RED**) DOG"),
     ],
 )
-def test_a_range_of_several_words_that_touches_a_word_is_no_part_of_it(
-    text: str, expected: str
-) -> None:
+def test_a_range_of_several_words_that_touches_a_word_is_no_part_of_it(text: str, expected: str) -> None:
     assert translated(read_markdown(text.encode())) == expected
     assert translated(read_markdown(text.encode()), Identity()) == text
 
@@ -719,7 +813,7 @@ def test_a_range_of_several_words_that_touches_a_word_is_no_part_of_it(
 def test_a_setting_of_several_lines_is_one_text(settings: str, value: object) -> None:
     found = upper(f"---\n{settings}---\n")
     assert yaml.safe_load(found.split("---\n")[1])["description"] == value
-    assert translated(read_markdown(f"---\n{settings}---\n".encode()), Identity()) == f"---\n{settings}---\n"  # fmt: skip
+    assert translated(read_markdown(f"---\n{settings}---\n".encode()), Identity()) == f"---\n{settings}---\n"
 
 
 def test_code_with_three_signs_at_the_beginning_of_an_item_is_not_escaped() -> None:
@@ -736,20 +830,41 @@ def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
 @pytest.mark.parametrize(
     ("source", "wanted"),
     [
-        (":::{note} My cat\n:class: dropdown\n:icon: false\nIt sleeps.\n:::\n", ":::{note} MY CAT\n:class: dropdown\n:icon: false\nIT SLEEPS.\n:::\n"),
-        (":::{figure} a.png\n:alt: My alt\n:width: 20px\nIt sleeps.\n:::\n", ":::{figure} a.png\n:alt: MY ALT\n:width: 20px\nIT SLEEPS.\n:::\n"),
-        (":::{figure} a.png\n---\nwidth: 20px\nname: my-cat\n---\nIt sleeps.\n:::\n", ":::{figure} a.png\n---\nwidth: 20px\nname: my-cat\n---\nIT SLEEPS.\n:::\n"),
-        (":::{card}\nMy cat\n^^^\nIt sleeps.\n+++\nThe end\n:::\n", ":::{card}\nMY CAT\n^^^\nIT SLEEPS.\n+++\nTHE END\n:::\n"),
-        ("{sub}`2` is small.\n\n% not shown\nIt sleeps.\n% not\n% shown\n", "{sub}`2` IS SMALL.\n\n% not shown\nIT SLEEPS.\n% not\n% shown\n"),
-        (":::{code-block} python\nmy cat = 1\n:::\nIt sleeps.\n", ":::{code-block} python\nmy cat = 1\n:::\nIT SLEEPS.\n"),
+        (
+            ":::{note} My cat\n:class: dropdown\n:icon: false\nIt sleeps.\n:::\n",
+            ":::{note} MY CAT\n:class: dropdown\n:icon: false\nIT SLEEPS.\n:::\n",
+        ),
+        (
+            ":::{figure} a.png\n:alt: My alt\n:width: 20px\nIt sleeps.\n:::\n",
+            ":::{figure} a.png\n:alt: MY ALT\n:width: 20px\nIT SLEEPS.\n:::\n",
+        ),
+        (
+            ":::{figure} a.png\n---\nwidth: 20px\nname: my-cat\n---\nIt sleeps.\n:::\n",
+            ":::{figure} a.png\n---\nwidth: 20px\nname: my-cat\n---\nIT SLEEPS.\n:::\n",
+        ),
+        (
+            ":::{card}\nMy cat\n^^^\nIt sleeps.\n+++\nThe end\n:::\n",
+            ":::{card}\nMY CAT\n^^^\nIT SLEEPS.\n+++\nTHE END\n:::\n",
+        ),
+        (
+            "{sub}`2` is small.\n\n% not shown\nIt sleeps.\n% not\n% shown\n",
+            "{sub}`2` IS SMALL.\n\n% not shown\nIT SLEEPS.\n% not\n% shown\n",
+        ),
+        (
+            ":::{code-block} python\nmy cat = 1\n:::\nIt sleeps.\n",
+            ":::{code-block} python\nmy cat = 1\n:::\nIT SLEEPS.\n",
+        ),
         ("```{tip} My cat\n:class: big\nIt sleeps.\n```\n", "```{tip} MY CAT\n:class: big\nIT SLEEPS.\n```\n"),
-        ("````{tip}\n```{note}\nIt sleeps.\n```\n```python\nmy cat\n```\n````\n", "````{tip}\n```{note}\nIT SLEEPS.\n```\n```python\nmy cat\n```\n````\n"),
+        (
+            "````{tip}\n```{note}\nIt sleeps.\n```\n```python\nmy cat\n```\n````\n",
+            "````{tip}\n```{note}\nIT SLEEPS.\n```\n```python\nmy cat\n```\n````\n",
+        ),
         # No MyST: a line of Markdown can begin with these signs.
         ("More than fifty\n% of them sleep.\n", "MORE THAN FIFTY % OF THEM SLEEP.\n"),
         ("```{r}\nmy cat\n```\n\nFifty\n% of them\n", "```{r}\nmy cat\n```\n\nFIFTY % OF THEM\n"),
         ("```{mermaid}\nmy --> cat\n```\n", "```{mermaid}\nmy --> cat\n```\n"),
     ],
-)  # fmt: skip
+)
 def test_directives_of_myst_keep_their_options_and_have_text(source: str, wanted: str) -> None:
     assert upper(source) == wanted
 
@@ -757,9 +872,7 @@ def test_directives_of_myst_keep_their_options_and_have_text(source: str, wanted
 @pytest.mark.parametrize(
     "source",
     ["- one\n\n  ```{note}\n  The cat\n  ```\n", "> ```{tip}\n> The cat\n> ```\n", "```{note}\nThe cat\n"],
-)  # fmt: skip
-def test_a_directive_of_myst_that_stays_is_named(
-    source: str, caplog: pytest.LogCaptureFixture
-) -> None:
+)
+def test_a_directive_of_myst_that_stays_is_named(source: str, caplog: pytest.LogCaptureFixture) -> None:
     assert "The cat" in upper(source)
     assert "a directive of MyST" in caplog.text

@@ -16,7 +16,7 @@ from transformer_cli.extensions.documents.po import read_po
 from .fake_translators import WordByWord, done, translated
 
 HEADER = 'msgid ""\nmsgstr "Language: en\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
-WORDS = {"Cancel": "Annulla", "File": "Archivio", "Save": "Salva", "As": "come", "Exit": "Esci", "Copy": "Copia"}  # fmt: skip
+WORDS = {"Cancel": "Annulla", "File": "Archivio", "Save": "Salva", "As": "come", "Exit": "Esci", "Copy": "Copia"}
 
 
 def italian(word: str) -> str:
@@ -53,10 +53,30 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "Fish & chips", "R&D", "AT&T", "Q&A", "R&&D", "black&white", "Black&White", "PB&J", "Tom &amp; Anna", "&lt;b&gt;", "snake_case", "_id", "_small_ dogs",
-        "__name__", "See https://a.b/?x=1&y=2 now", "&File and &Edit", "%(a_B)s", "Cancel", "", "&", "_", "x" * 300 + " &File",
+        "Fish & chips",
+        "R&D",
+        "AT&T",
+        "Q&A",
+        "R&&D",
+        "black&white",
+        "Black&White",
+        "PB&J",
+        "Tom &amp; Anna",
+        "&lt;b&gt;",
+        "snake_case",
+        "_id",
+        "_small_ dogs",
+        "__name__",
+        "See https://a.b/?x=1&y=2 now",
+        "&File and &Edit",
+        "%(a_B)s",
+        "Cancel",
+        "",
+        "&",
+        "_",
+        "x" * 300 + " &File",
     ],
-)  # fmt: skip
+)
 def test_other_signs_are_no_marks_of_keys(text: str) -> None:
     assert without_mnemonic(text) is None
 
@@ -85,8 +105,13 @@ def test_labels_of_a_catalogue_keep_a_key_at_the_beginning_of_a_word() -> None:
     text = HEADER + "\n".join(f'msgid "{label}"\nmsgstr ""\n' for label in labels)
     found = polib.pofile(done(read_po(text.encode()), WordByWord(italian)).data.decode())
     assert [entry.msgstr for entry in found] == [
-        "_Annulla", "&Archivio", "&Salva come...", "_Esci", "&Copia", "Annulla(&C)",
-    ]  # fmt: skip
+        "_Annulla",
+        "&Archivio",
+        "&Salva come...",
+        "_Esci",
+        "&Copia",
+        "Annulla(&C)",
+    ]
 
 
 def test_a_label_whose_translation_is_equal_keeps_its_bytes() -> None:
@@ -96,13 +121,19 @@ def test_a_label_whose_translation_is_equal_keeps_its_bytes() -> None:
 
 
 def test_labels_beside_each_other_get_different_keys() -> None:
-    words = {"Open": "Apri", "Add": "Aggiungi", "Close": "Chiudi", "Search": "Cerca", "Copy": "Copia", "Ok": "A"}  # fmt: skip
+    words = {"Open": "Apri", "Add": "Aggiungi", "Close": "Chiudi", "Search": "Cerca", "Copy": "Copia", "Ok": "A"}
     labels = ["_Open", "_Add", "_Close", "_Search", "Cop_y", "O_k", "Sa_ve"]
     text = HEADER + "\n".join(f'msgid "{label}"\nmsgstr ""\n' for label in labels)
     catalogue = done(read_po(text.encode()), WordByWord(lambda word: words.get(word, word))).data
     assert [entry.msgstr for entry in polib.pofile(catalogue.decode())] == [
-        "_Apri", "A_ggiungi", "_Chiudi", "C_erca", "C_opia", "_A", "",
-    ]  # fmt: skip
+        "_Apri",
+        "A_ggiungi",
+        "_Chiudi",
+        "C_erca",
+        "C_opia",
+        "_A",
+        "",
+    ]
 
 
 def test_a_key_that_the_source_has_twice_belongs_to_two_menus() -> None:

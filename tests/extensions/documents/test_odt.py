@@ -22,10 +22,10 @@ SPACES = 'xmlns:office="o" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:tex
 
 def odt(*paragraphs: str) -> bytes:
     inner = "".join(f"<text:p>{each}</text:p>" for each in paragraphs)
-    content = f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document-content {SPACES}>{inner}</office:document-content>'
-    styles = (
-        f"<office:document-styles {SPACES}><text:p>In the header</text:p></office:document-styles>"
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document-content {SPACES}>{inner}</office:document-content>'
     )
+    styles = f"<office:document-styles {SPACES}><text:p>In the header</text:p></office:document-styles>"
     parts = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content}
     return packed(parts | {"styles.xml": styles, "Pictures/a.png": "x"}, stored=("mimetype",))
 
@@ -35,8 +35,10 @@ def result(*paragraphs: str) -> str:
 
 
 def test_spans_links_and_fields_come_back_around_their_words() -> None:
-    paragraph = 'See <text:span text:style-name="B">the <text:a xlink:href="u">page</text:a></text:span> of <text:date>1 May</text:date>.'  # fmt: skip
-    expected = paragraph.replace("See", "SEE").replace(">the ", ">THE ").replace(">page", ">PAGE").replace(" of ", " OF ")  # fmt: skip
+    paragraph = 'See <text:span text:style-name="B">the <text:a xlink:href="u">page</text:a></text:span> of <text:date>1 May</text:date>.'
+    expected = (
+        paragraph.replace("See", "SEE").replace(">the ", ">THE ").replace(">page", ">PAGE").replace(" of ", " OF ")
+    )
     assert f"<text:p>{expected}</text:p>" in result(paragraph)
 
 
@@ -61,7 +63,9 @@ def test_footnotes_and_frames_are_texts_of_their_own_inside_a_paragraph() -> Non
 
 
 def test_tabs_and_line_breaks_divide_texts_and_tracked_changes_are_left_alone() -> None:
-    data = odt("One<text:tab/>two<text:line-break/>three", "<text:tracked-changes><text:p>old</text:p></text:tracked-changes>")  # fmt: skip
+    data = odt(
+        "One<text:tab/>two<text:line-break/>three", "<text:tracked-changes><text:p>old</text:p></text:tracked-changes>"
+    )
     texts = [plain_text(each.pieces) for each in read_odt(data).segments]
     assert texts == ["One", "two", "three", "In the header"]
 
@@ -116,11 +120,11 @@ PARTS = st.recursive(
 def test_equal_translations_keep_every_byte_and_others_every_element(paragraph: str) -> None:
     data = odt(paragraph)
     assert done(read_odt(data), Identity()).data == data
-    before = Counter(each.tag for each in etree.fromstring(unpacked(data)["content.xml"].encode()).iter())  # fmt: skip
+    before = Counter(each.tag for each in etree.fromstring(unpacked(data)["content.xml"].encode()).iter())
     # Two equal spans in the middle of a word become one; a capital letter begins another word.
     before[SPAN] -= len(re.findall(r"(?<=[^\s>])</text:span><text:span>(?=[^\sA<])", paragraph))
     for translator in (UPPER, REVERSED):
-        after = etree.fromstring(unpacked(done(read_odt(data), translator).data)["content.xml"].encode())  # fmt: skip
+        after = etree.fromstring(unpacked(done(read_odt(data), translator).data)["content.xml"].encode())
         assert Counter(each.tag for each in after.iter()) == +before
 
 
@@ -128,10 +132,7 @@ def test_an_element_of_spaces_divides_words() -> None:
     paragraph = '<text:s text:c="2"/>One.<text:s/>Two. <text:s/>Three<text:s/>'
     segments = [plain_text(each.pieces) for each in read_odt(odt(paragraph)).segments]
     assert segments[0] == "One. Two. Three"
-    assert (
-        '<text:p><text:s text:c="2"/>ONE.<text:s/>TWO. <text:s/>THREE<text:s/></text:p>'
-        in result(paragraph)
-    )
+    assert '<text:p><text:s text:c="2"/>ONE.<text:s/>TWO. <text:s/>THREE<text:s/></text:p>' in result(paragraph)
 
 
 @pytest.mark.parametrize(
@@ -141,16 +142,19 @@ def test_an_element_of_spaces_divides_words() -> None:
         ('<text:reference-mark-start text:name="x"/>', '<text:reference-mark-end text:name="x"/>'),
         ('<text:change-start text:change-id="x"/>', '<text:change-end text:change-id="x"/>'),
         ('<text:toc-mark-start text:id="x"/>', '<text:toc-mark-end text:id="x"/>'),
-        ('<office:annotation office:name="x"><text:p>A note</text:p></office:annotation>', '<office:annotation-end office:name="x"/>'),
+        (
+            '<office:annotation office:name="x"><text:p>A note</text:p></office:annotation>',
+            '<office:annotation-end office:name="x"/>',
+        ),
     ],
-)  # fmt: skip
+)
 def test_two_marks_that_belong_together_stay_around_their_words(start: str, end: str) -> None:
     data = done(read_odt(odt(f"I have a {start}red car{end} and a dog.")), REVERSED).data
     assert f"DOG. A AND {start}CAR RED{end} A HAVE I" in unpacked(data)["content.xml"]
 
 
 def test_a_document_with_a_password_is_refused_with_the_reason() -> None:
-    parts = {"mimetype": "x", "content.xml": "\u0001\u0002", "META-INF/manifest.xml": "<m><encryption-data/></m>"}  # fmt: skip
+    parts = {"mimetype": "x", "content.xml": "\u0001\u0002", "META-INF/manifest.xml": "<m><encryption-data/></m>"}
     with pytest.raises(DataError, match="this document has a password"):
         read_odt(packed(parts))
 
@@ -179,9 +183,7 @@ def span(style: str, text: str) -> str:
 
 @pytest.mark.parametrize("style", ["T1", "T3"])
 @pytest.mark.parametrize("part", ["content.xml", "styles.xml"])
-def test_a_raised_number_stays_beside_its_word_as_the_mark_of_a_footnote(
-    style: str, part: str
-) -> None:
+def test_a_raised_number_stays_beside_its_word_as_the_mark_of_a_footnote(style: str, part: str) -> None:
     found = with_styles(f"The dog{span(style, '12')} sees a cat.", name=part)
     assert found == f"CAT. A SEES DOG{span(style, '12')} THE"
 
@@ -260,11 +262,11 @@ def test_the_value_of_a_cell_with_text_is_translated_like_its_paragraph() -> Non
 
 def test_a_position_of_white_space_raises_nothing() -> None:
     styles = f'<office:document-styles {SPACES} xmlns:style="s"><office:styles><style:style style:name="T" style:family="text"><style:text-properties style:text-position=" "/></style:style></office:styles></office:document-styles>'
-    data = packed(unpacked(odt('The <text:span text:style-name="T">dog</text:span>')) | {"styles.xml": styles})  # fmt: skip
-    assert '<text:span text:style-name="T">DOG</text:span>' in unpacked(done(read_odt(data)).data)["content.xml"]  # fmt: skip
+    data = packed(unpacked(odt('The <text:span text:style-name="T">dog</text:span>')) | {"styles.xml": styles})
+    assert '<text:span text:style-name="T">DOG</text:span>' in unpacked(done(read_odt(data)).data)["content.xml"]
 
 
 def test_the_title_of_an_index_is_translated_where_the_program_writes_it_anew() -> None:
-    template = "<text:index-title-template>The %s</text:index-title-template><text:index-entry-text/>"  # fmt: skip
+    template = "<text:index-title-template>The %s</text:index-title-template><text:index-entry-text/>"
     found = result(f"x</text:p>{template % 'dog'}<text:p>y")
     assert (template % "dog").replace("The dog", "THE DOG") in found

@@ -14,11 +14,18 @@ def upper(page: str) -> str:
     ("page", "expected"),
     [
         ("{% if a < b %}Hello{% else %}Bye{% endif %}", "{% if a < b %}HELLO{% else %}BYE{% endif %}"),
-        ("@if (items.length > 0 && f(x, g(y))) {\n <p>Many</p>\n} @else {\n None\n}\n",
-         "@if (items.length > 0 && f(x, g(y))) {\n <p>MANY</p>\n} @else {\n NONE\n}\n"),
-        ("@for (item of items; track item.id) {\n Red\n} @empty {\n Nothing\n}", "@for (item of items; track item.id) {\n RED\n} @empty {\n NOTHING\n}"),
-        ("@extends('main')\n@section('title', 'Home')\n@foreach ($users as $user)\n Hello\n@endforeach\n",
-         "@extends('main')\n@section('title', 'Home')\n@foreach ($users as $user)\n HELLO\n@endforeach\n"),
+        (
+            "@if (items.length > 0 && f(x, g(y))) {\n <p>Many</p>\n} @else {\n None\n}\n",
+            "@if (items.length > 0 && f(x, g(y))) {\n <p>MANY</p>\n} @else {\n NONE\n}\n",
+        ),
+        (
+            "@for (item of items; track item.id) {\n Red\n} @empty {\n Nothing\n}",
+            "@for (item of items; track item.id) {\n RED\n} @empty {\n NOTHING\n}",
+        ),
+        (
+            "@extends('main')\n@section('title', 'Home')\n@foreach ($users as $user)\n Hello\n@endforeach\n",
+            "@extends('main')\n@section('title', 'Home')\n@foreach ($users as $user)\n HELLO\n@endforeach\n",
+        ),
         ("<?php if ($a->b > 2): ?>Text<?php endif; ?>", "<?php if ($a->b > 2): ?>TEXT<?php endif; ?>"),
         ("<% if a > b %>Hello<% else %>Bye<% end %>", "<% if a > b %>HELLO<% else %>BYE<% end %>"),
         ("{{#if x}}Hello{{else}}Bye{{/if}}", "{{#if x}}HELLO{{else}}BYE{{/if}}"),
@@ -32,7 +39,7 @@ def upper(page: str) -> str:
         ("[% IF x %]Hello[% ELSE %]Bye[% END %]", "[% IF x %]HELLO[% ELSE %]BYE[% END %]"),
         ("$if(title)$Hello$else$Bye$endif$", "$if(title)$HELLO$else$BYE$endif$"),
     ],
-)  # fmt: skip
+)
 def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str) -> None:
     assert upper(page) == expected
     assert translated(read_html(page.encode()), REVERSED) == expected  # each text has one word
@@ -41,19 +48,49 @@ def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str)
 
 @pytest.mark.parametrize(
     "comment",
-    ["{# a <b>red</b>\n car #}", "{{!-- a {{red}} car --}}", "{{! a red car }}", "{{/* a car */}}", "{{-- a car --}}",
-     "@* a car *@", "{* a car *}", "<#-- a car -->", "<%# a car %>", "<%-- a > car --%>", "{% comment %} a car {% endcomment %}"],
-)  # fmt: skip
+    [
+        "{# a <b>red</b>\n car #}",
+        "{{!-- a {{red}} car --}}",
+        "{{! a red car }}",
+        "{{/* a car */}}",
+        "{{-- a car --}}",
+        "@* a car *@",
+        "{* a car *}",
+        "<#-- a car -->",
+        "<%# a car %>",
+        "<%-- a > car --%>",
+        "{% comment %} a car {% endcomment %}",
+    ],
+)
 def test_comments_of_templates_stay(comment: str) -> None:
     assert upper(f"<p>One {comment} two</p>") == f"<p>ONE {comment} TWO</p>"
 
 
 @pytest.mark.parametrize(
     "value",
-    ["<?= $user->name ?>", "<?php echo $user->name; ?>", "<%= user.name > 3 %>", "{{ $user->name }}", "{!! $user->name !!}", "{{{ name }}}", "@Model.User.Name", '@Html.ActionLink("Edit", "Go")', "@(Model.Name)", "@p.Name", "@lang('my.text')", "{$name}", "[% name | html %]",
-     "{% link a>b.md %}", "$author.name$", "$title-prefix$", r"$\alpha + \text{some words}$", r"\(x < \text{some words}\)",
-     r"\[ \frac{a}{b} \text{words} \]", r"\begin{align} a &= b \text{ words} \\ \begin{cases} c \end{cases} \end{align}"],
-)  # fmt: skip
+    [
+        "<?= $user->name ?>",
+        "<?php echo $user->name; ?>",
+        "<%= user.name > 3 %>",
+        "{{ $user->name }}",
+        "{!! $user->name !!}",
+        "{{{ name }}}",
+        "@Model.User.Name",
+        '@Html.ActionLink("Edit", "Go")',
+        "@(Model.Name)",
+        "@p.Name",
+        "@lang('my.text')",
+        "{$name}",
+        "[% name | html %]",
+        "{% link a>b.md %}",
+        "$author.name$",
+        "$title-prefix$",
+        r"$\alpha + \text{some words}$",
+        r"\(x < \text{some words}\)",
+        r"\[ \frac{a}{b} \text{words} \]",
+        r"\begin{align} a &= b \text{ words} \\ \begin{cases} c \end{cases} \end{align}",
+    ],
+)
 def test_values_of_templates_and_formulas_take_the_place_of_a_word(value: str) -> None:
     page = f"<p>Hello {value} today</p>"
     assert upper(page) == f"<p>HELLO {value} TODAY</p>"
@@ -73,10 +110,22 @@ def test_a_template_inside_a_tag_belongs_to_the_tag() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["It costs $5 and not $6.",
+    [
+        "It costs $5 and not $6.",
         "It costs $5 <b>more</b> than 3 CA$ here.",
-        "You pay 5$ or 6$ here.", "Write {me} a letter.", "It is 100% {sure}.", "Ask a } or b.", "a @ b", "We are #1 of the end.", "Write to a@b.com or @me.", "One [1%] of {x}", "See #end and #else.", "Write {if you like} a letter.", "One\n{\nor two\n}\n"],
-)  # fmt: skip
+        "You pay 5$ or 6$ here.",
+        "Write {me} a letter.",
+        "It is 100% {sure}.",
+        "Ask a } or b.",
+        "a @ b",
+        "We are #1 of the end.",
+        "Write to a@b.com or @me.",
+        "One [1%] of {x}",
+        "See #end and #else.",
+        "Write {if you like} a letter.",
+        "One\n{\nor two\n}\n",
+    ],
+)
 def test_signs_of_prose_are_no_template(text: str) -> None:
     assert template_parts(text) == []
 
@@ -121,9 +170,13 @@ def test_the_branches_of_icu_in_a_page_are_texts() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["item{% if n > 1 %}s{% endif %}", "item<?php if ($n > 1): ?>s<?php endif; ?>", "item<% if n > 1 %>s<% end %>",
-     "item{{#if many}}s{{/if}}"],
-)  # fmt: skip
+    [
+        "item{% if n > 1 %}s{% endif %}",
+        "item<?php if ($n > 1): ?>s<?php endif; ?>",
+        "item<% if n > 1 %>s<% end %>",
+        "item{{#if many}}s{{/if}}",
+    ],
+)
 def test_the_condition_of_an_ending_does_not_divide_its_word(word: str) -> None:
     [segment] = read_html(f"<p>You have red {word} here</p>".encode()).segments
     assert plain_text(segment.pieces) == "You have red items here"

@@ -77,11 +77,7 @@ def test_missing_translations_are_filled_in_and_all_others_stay() -> None:
 
 def test_all_other_lines_stay_as_they_were() -> None:
     result = done(read_po(CATALOGUE.encode())).data.decode()
-    kept = [
-        line
-        for line in CATALOGUE.splitlines()
-        if line and not line.startswith(("msgstr", '"Language'))
-    ]
+    kept = [line for line in CATALOGUE.splitlines() if line and not line.startswith(("msgstr", '"Language'))]
     assert [line for line in result.splitlines() if line in kept] == kept
 
 
@@ -122,9 +118,7 @@ def test_a_doubtful_translation_is_marked_as_fuzzy() -> None:
 
 
 def test_a_language_with_one_form_gets_the_plural() -> None:
-    text = CATALOGUE.replace("nplurals=2; plural=(n != 1)", "nplurals=1; plural=0").replace(
-        'msgstr[1] ""\n', ""
-    )
+    text = CATALOGUE.replace("nplurals=2; plural=(n != 1)", "nplurals=1; plural=0").replace('msgstr[1] ""\n', "")
     assert entries(done(read_po(text.encode())).data)["one file"].msgstr_plural == {0: "%d FILES"}
 
 
@@ -213,7 +207,9 @@ def test_a_plural_without_numbered_translations_is_refused() -> None:
         read_po(text.encode())
 
 
-@pytest.mark.parametrize("name", ["%(user.name)s", '%(day|date:"F")s', "%%", "%*d", "%n", "<%= x %>", "__count__", "%name%", ":name"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["%(user.name)s", '%(day|date:"F")s', "%%", "%*d", "%n", "<%= x %>", "__count__", "%name%", ":name"]
+)
 def test_names_in_many_styles_stay(name: str) -> None:
     escaped = name.replace('"', '\\"')
     text = f'msgid "the {escaped} is old"\nmsgstr ""\n'
@@ -229,9 +225,7 @@ def test_names_in_many_styles_stay(name: str) -> None:
         ("%1$sthe house%2$s", "%1$sTHE HOUSE%2$s"),
     ],
 )
-def test_a_specification_that_touches_a_word_stays_where_a_flag_says_that_it_is_one(
-    text: str, wanted: str
-) -> None:
+def test_a_specification_that_touches_a_word_stays_where_a_flag_says_that_it_is_one(text: str, wanted: str) -> None:
     catalogue = f'msgid ""\nmsgstr ""\n\n#, c-format\nmsgid "{text}"\nmsgstr ""\n'
     assert entries(done(read_po(catalogue.encode())).data)[text].msgstr == wanted
 
@@ -391,9 +385,7 @@ def test_a_plural_whose_one_form_stays_as_it_is_has_no_empty_form() -> None:
     assert found["dog"].msgstr_plural == {0: "DOG", 1: "dogs"}
 
 
-@pytest.mark.parametrize(
-    "rule", ["nplurals=999999999; plural=0;", "nplurals=2; plural=(n", "nplurals=2; plural=1/0;"]
-)
+@pytest.mark.parametrize("rule", ["nplurals=999999999; plural=0;", "nplurals=2; plural=(n", "nplurals=2; plural=1/0;"])
 def test_a_plural_rule_that_makes_no_sense_leaves_the_forms_of_the_file(rule: str) -> None:
     catalogue = PLURALS.replace("nplurals=INTEGER; plural=EXPRESSION;", rule)
     found = entries(done(read_po(catalogue.encode())).data)
@@ -522,8 +514,7 @@ def test_translations_are_wrapped_as_gettext_wraps_them() -> None:
     command = ["msgcat", "-"]
     of_gettext = subprocess.run(command, input=result, capture_output=True, check=True).stdout
     ours, theirs = (
-        [part.partition("\nmsgstr ")[2] for part in text.decode().split("\n\n")]
-        for text in (result, of_gettext)
+        [part.partition("\nmsgstr ")[2] for part in text.decode().split("\n\n")] for text in (result, of_gettext)
     )
     assert len(ours) == 5
     assert ours == theirs
@@ -532,7 +523,7 @@ def test_translations_are_wrapped_as_gettext_wraps_them() -> None:
 def test_a_long_text_is_wrapped_only_without_the_flag_no_wrap() -> None:
     result = done(read_po(LONG_LINES.encode())).data.decode()
     assert 'msgstr "A LONG LINE THAT IS NEVER WRAPPED BECAUSE' in result
-    assert all(len(line) <= 79 for line in result.split("\n\n", 1)[1].splitlines() if line.startswith('"'))  # fmt: skip
+    assert all(len(line) <= 79 for line in result.split("\n\n", 1)[1].splitlines() if line.startswith('"'))
 
 
 @pytest.mark.parametrize(
@@ -555,7 +546,9 @@ def test_a_message_whose_placeholders_without_numbers_change_their_order_is_fuzz
 
 
 def _open_message(language: str) -> str:
-    return f'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n"{language}"\n\nmsgid "the dog"\nmsgstr ""\n'
+    return (
+        f'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n"{language}"\n\nmsgid "the dog"\nmsgstr ""\n'
+    )
 
 
 @pytest.mark.parametrize("language", ["fr", "fr_CA", "pt_BR@latin"])
@@ -579,5 +572,9 @@ def test_a_catalogue_of_no_language_or_one_of_the_model_is_translated(language: 
 
 
 def test_a_finished_catalogue_of_a_third_language_stays() -> None:
-    text = _open_message("Language: fr\\n").replace('msgstr ""\n', 'msgstr "le chien"\n').replace('msgid ""\nmsgstr "le chien"\n', 'msgid ""\nmsgstr ""\n')  # fmt: skip
+    text = (
+        _open_message("Language: fr\\n")
+        .replace('msgstr ""\n', 'msgstr "le chien"\n')
+        .replace('msgid ""\nmsgstr "le chien"\n', 'msgid ""\nmsgstr ""\n')
+    )
     assert translated(read_po(text.encode())) == text

@@ -29,7 +29,7 @@ from .fake_translators import REVERSED, Identity, WordByWord, done, translated
         ("a = {0,choice,0#no cars|1#a car|1<{0} cars} here", "a = {0,choice,0#NO CARS|1#A CAR|1<{0} CARS} HERE"),
         ("a = {0, plural, one {# car} other {# cars}}", "a = {0, plural, one {# CAR} other {# CARS}}"),
     ],
-)  # fmt: skip
+)
 def test_values_are_translated(entry: str, wanted: str) -> None:
     text = "# A comment = stays\n! and this one: \\\n\n{}\n\nb = 2\n"
     assert translated(read_properties(text.format(entry).encode())) == text.format(wanted)
@@ -44,9 +44,7 @@ def test_values_are_translated(entry: str, wanted: str) -> None:
         (("it's", "water"), ("it's", "l'acqua")),
     ],
 )
-def test_an_apostrophe_is_doubled_where_the_file_doubles_it(
-    values: tuple[str, ...], wanted: tuple[str, ...]
-) -> None:
+def test_an_apostrophe_is_doubled_where_the_file_doubles_it(values: tuple[str, ...], wanted: tuple[str, ...]) -> None:
     italian = WordByWord(lambda word: "l'acqua" if word == "water" else word)
     data = "".join(f"k{at} = {value}\n" for at, value in enumerate(values)).encode()
     assert translated(read_properties(data), italian) == "".join(
@@ -62,9 +60,7 @@ def test_an_apostrophe_is_doubled_where_the_file_doubles_it(
         ("a = red\n# \u00e9\n", "iso-8859-1", "a = \\u20AC\u00e9\n# \u00e9\n"),
     ],
 )
-def test_letters_that_the_file_may_not_have_are_codes(
-    text: str, encoding: str, written: str
-) -> None:
+def test_letters_that_the_file_may_not_have_are_codes(text: str, encoding: str, written: str) -> None:
     euro = WordByWord(lambda word: "\u20ac\u00e9")
     assert done(read_properties(text.encode(encoding)), euro).data == written.encode(encoding)
 
@@ -99,8 +95,6 @@ def test_a_translator_that_changes_nothing_gives_the_same_bytes() -> None:
         ),
     ],
 )
-def test_an_apostrophe_beside_a_choice_of_java_is_doubled_also_in_its_branches(
-    value: str, wanted: str
-) -> None:
+def test_an_apostrophe_beside_a_choice_of_java_is_doubled_also_in_its_branches(value: str, wanted: str) -> None:
     italian = WordByWord(lambda word: "l'acqua" if word == "water" else word)
     assert translated(read_properties(f"a={value}\n".encode()), italian) == f"a={wanted}\n"

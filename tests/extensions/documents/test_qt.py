@@ -16,9 +16,7 @@ def linguist(*messages: str, attributes: str = ' language="it_IT" sourcelanguage
 
 
 def message(source: str, translation: str, attributes: str = "") -> str:
-    return (
-        f'<message{attributes}><location line="3"/><source>{source}</source>{translation}</message>'
-    )
+    return f'<message{attributes}><location line="3"/><source>{source}</source>{translation}</message>'
 
 
 @pytest.mark.parametrize(
@@ -28,19 +26,35 @@ def message(source: str, translation: str, attributes: str = "") -> str:
         (message("Good day", '<translation type="unfinished"/>'), "<translation>GOOD DAY</translation>"),
         (message("Good day", ""), "<translation>GOOD DAY</translation>"),
         (message("&amp;Open", "<translation/>"), "<translation>&amp;OPEN</translation>"),
-        (message("%1 of &lt;b&gt;%n&lt;/b&gt; cars", "<translation/>"), "<translation>%1 OF &lt;b&gt;%n&lt;/b&gt; CARS</translation>"),
+        (
+            message("%1 of &lt;b&gt;%n&lt;/b&gt; cars", "<translation/>"),
+            "<translation>%1 OF &lt;b&gt;%n&lt;/b&gt; CARS</translation>",
+        ),
         (message("Good day", "<translation>Ciao</translation>"), "<translation>Ciao</translation>"),
-        (message("Good day", '<translation type="unfinished">Ciao</translation>'), '<translation type="unfinished">Ciao</translation>'),
-        (message("Good day", '<translation type="vanished"></translation>'), '<translation type="vanished"></translation>'),
+        (
+            message("Good day", '<translation type="unfinished">Ciao</translation>'),
+            '<translation type="unfinished">Ciao</translation>',
+        ),
+        (
+            message("Good day", '<translation type="vanished"></translation>'),
+            '<translation type="vanished"></translation>',
+        ),
         (message("12", "<translation/>"), "<translation/>"),
-        (message('red<byte value="x1b"/> car &amp; more', "<translation/>"), '<translation>RED<byte value="x1b"/> CAR &amp; MORE</translation>'),
+        (
+            message('red<byte value="x1b"/> car &amp; more', "<translation/>"),
+            '<translation>RED<byte value="x1b"/> CAR &amp; MORE</translation>',
+        ),
         (message('red<byte value="x9"/>car', "<translation/>"), '<translation>RED<byte value="x9"/>CAR</translation>'),
         (
-            message("%n car(s)", "<translation>\n  <numerusform></numerusform>\n  <numerusform/>\n</translation>", ' numerus="yes"'),
+            message(
+                "%n car(s)",
+                "<translation>\n  <numerusform></numerusform>\n  <numerusform/>\n</translation>",
+                ' numerus="yes"',
+            ),
             "<translation>\n  <numerusform>%n CAR(S)</numerusform>\n  <numerusform>%n CAR(S)</numerusform>\n</translation>",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_message_gets_a_translation_if_it_has_none(given: str, wanted: str) -> None:
     done_message = message("Yes", "<translation>S\u00ec</translation>")
     found = translated(read_qt(linguist(given, done_message).encode()))
@@ -57,7 +71,7 @@ def test_a_source_with_other_elements_stays_and_is_named(caplog: pytest.LogCaptu
 
 def test_a_new_translation_stands_on_a_line_of_its_own_if_the_source_does() -> None:
     text = linguist("<message>\n        <source>Red</source>\n    </message>")
-    assert "</source>\n        <translation>RED</translation>\n    </message>" in translated(read_qt(text.encode()))  # fmt: skip
+    assert "</source>\n        <translation>RED</translation>\n    </message>" in translated(read_qt(text.encode()))
 
 
 def test_a_translation_in_doubt_stays_unfinished() -> None:
@@ -71,14 +85,12 @@ def test_the_languages_are_those_of_the_model() -> None:
     given = message("Red", "<translation/>")
     without = linguist(given, attributes="")
     assert '<TS language="it" version="2.1">' in translated(read_qt(without.encode()))
-    with pytest.raises(
-        DataError, match='language="fr_FR", but the model translates from en into it'
-    ):
+    with pytest.raises(DataError, match='language="fr_FR", but the model translates from en into it'):
         translated(read_qt(linguist(given, attributes=' language="fr_FR"').encode()))
 
 
 def test_a_translator_that_changes_nothing_gives_the_same_bytes() -> None:
-    given = message("The <b>red</b> car", "<translation/>").replace("<b>", "&lt;b&gt;").replace("</b>", "&lt;/b&gt;")  # fmt: skip
+    given = message("The <b>red</b> car", "<translation/>").replace("<b>", "&lt;b&gt;").replace("</b>", "&lt;/b&gt;")
     data = linguist(given, attributes=' language="en"').replace("\n", "\r\n").encode()
     assert read_qt(data).segments
     assert done(read_qt(data), Identity()).data == data
@@ -89,7 +101,7 @@ def test_a_translator_that_changes_nothing_gives_the_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [("const a: string = 'x';", "no file of Qt Linguist, which is XML"), ("<html/>", "root is <html>")],
-)  # fmt: skip
+)
 def test_typescript_and_other_xml_are_refused(text: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         read_qt(text.encode())

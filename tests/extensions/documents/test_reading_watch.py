@@ -39,7 +39,7 @@ def zipped(parts: dict[str, str]) -> bytes:
 
 def _docx(paragraphs: int) -> bytes:
     body = "<w:p><w:r><w:t>uno</w:t></w:r></w:p>" * paragraphs
-    return zipped({"word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>'})  # fmt: skip
+    return zipped({"word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>'})
 
 
 def _odt(paragraphs: int) -> bytes:
@@ -75,13 +75,17 @@ TEXTS: dict[str, Callable[[int], bytes | str]] = {
     "docx": _docx,
     "odt": _odt,
     "epub": _epub,
-    "xliff": lambda count: '<xliff version="1.2"><file source-language="en">'
-    + '<trans-unit id="1"><source>uno</source></trans-unit>' * count
-    + "</file></xliff>",
-    "tmx": lambda count: '<tmx version="1.4"><header srclang="en"/><body>'
-    + '<tu><tuv xml:lang="en"><seg>uno</seg></tuv></tu>' * count
-    + "</body></tmx>",
-}  # fmt: skip
+    "xliff": lambda count: (
+        '<xliff version="1.2"><file source-language="en">'
+        + '<trans-unit id="1"><source>uno</source></trans-unit>' * count
+        + "</file></xliff>"
+    ),
+    "tmx": lambda count: (
+        '<tmx version="1.4"><header srclang="en"/><body>'
+        + '<tu><tuv xml:lang="en"><seg>uno</seg></tuv></tu>' * count
+        + "</body></tmx>"
+    ),
+}
 """For each format: a document with so many texts."""
 
 
@@ -216,15 +220,12 @@ NESTED: dict[str, tuple[str, Callable[[int], str]]] = {
 def test_the_work_grows_with_the_length_of_a_document_and_no_faster(case: str) -> None:
     name, of_length = NESTED[case]
     read(name, of_length(10), ReadingWatch())
-    few, many = (
-        num_steps(lambda count=count: read(name, of_length(count), ReadingWatch()))
-        for count in (200, 800)
-    )
+    few, many = (num_steps(lambda count=count: read(name, of_length(count), ReadingWatch())) for count in (200, 800))
     assert many < 6 * few
 
 
 def _environments(count: int) -> str:
-    names = (f"{number:06d}".translate(str.maketrans("0123456789", "abcdefghij")) for number in range(count))  # fmt: skip
+    names = (f"{number:06d}".translate(str.maketrans("0123456789", "abcdefghij")) for number in range(count))
     return "".join(f"\\begin{{{name}}}" for name in names)
 
 
@@ -263,8 +264,7 @@ def test_the_rows_behind_a_table_or_formula_are_not_read_again_for_each_of_them(
     lines: list[str],
 ) -> None:
     few, many = (
-        num_steps(lambda count=count: markdown_blocks.divided_lines(lines * count, set()))
-        for count in (50, 800)
+        num_steps(lambda count=count: markdown_blocks.divided_lines(lines * count, set())) for count in (50, 800)
     )
     assert many < 20 * few
 
@@ -338,17 +338,14 @@ def test_the_parts_before_a_link_of_a_menu_are_not_copied_for_each_link(
 def test_fields_that_never_end_are_looked_at_once() -> None:
     def document(count: int) -> bytes:
         begin = '<w:r><w:fldChar w:fldCharType="begin"/></w:r>' * count
-        return zipped({"word/document.xml": f'<w:document xmlns:w="{WORD}"><w:p>{begin}</w:p></w:document>'})  # fmt: skip
+        return zipped({"word/document.xml": f'<w:document xmlns:w="{WORD}"><w:p>{begin}</w:p></w:document>'})
 
-    few, many = (
-        num_steps(lambda count=count: read("docx", document(count), ReadingWatch()))
-        for count in (100, 400)
-    )
+    few, many = (num_steps(lambda count=count: read("docx", document(count), ReadingWatch())) for count in (100, 400))
     assert many < 6 * few
 
 
 def test_a_book_that_names_a_chapter_often_reads_it_once() -> None:
-    items = "".join(f'<item id="{number}" href="c.xhtml" media-type="application/xhtml+xml"/>' for number in range(50))  # fmt: skip
+    items = "".join(f'<item id="{number}" href="c.xhtml" media-type="application/xhtml+xml"/>' for number in range(50))
     parts = {
         "META-INF/container.xml": '<container><rootfile full-path="book.opf"/></container>',
         "book.opf": f"<package><manifest>{items}</manifest></package>",

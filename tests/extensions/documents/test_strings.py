@@ -45,16 +45,48 @@ def test_a_pattern_chooses_paths(path: Path, pattern: str, wanted: bool) -> None
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        ("Open", True), ("open the door", True), ("Stop.", True), ("en_US", False), ("menu.open", False),
-        ("de-DE", False), ("zh-Hans", False), ("text/html", False), ("Europe/Rome", False), ("app/models/car.rb", False),
-        (":year", False), ("rgba(0, 0, 0, .5)", False), ("#a0ff00", False), ("1.5rem", False), ("1.2.3-beta", False),
-        ("123e4567-e89b-12d3-a456-426614174000", False), ("and/or", True), ("text / html", True), ("en", True), (":smile: now", True),
-        (":thredded.form.create_btn", False), ("--share=network", False), ("-Wall", False), ("- share it", True),
-        ("xdg-run/gvfs", False), ("$HOME/bin", False), ("/app/lib/*.so", False), ("*.la", False), ("lib*", False),
-        ("*bold*", True), ("Name*", True), ("<b>Open</b>", True), ("Yes/No?", True), ("\u958b/\u95dc", True),
-        ("item-2", False), ("camelCase", False), ("12", False), ("", False), ("e-mail", True), ("Wi-Fi", True),
+        ("Open", True),
+        ("open the door", True),
+        ("Stop.", True),
+        ("en_US", False),
+        ("menu.open", False),
+        ("de-DE", False),
+        ("zh-Hans", False),
+        ("text/html", False),
+        ("Europe/Rome", False),
+        ("app/models/car.rb", False),
+        (":year", False),
+        ("rgba(0, 0, 0, .5)", False),
+        ("#a0ff00", False),
+        ("1.5rem", False),
+        ("1.2.3-beta", False),
+        ("123e4567-e89b-12d3-a456-426614174000", False),
+        ("and/or", True),
+        ("text / html", True),
+        ("en", True),
+        (":smile: now", True),
+        (":thredded.form.create_btn", False),
+        ("--share=network", False),
+        ("-Wall", False),
+        ("- share it", True),
+        ("xdg-run/gvfs", False),
+        ("$HOME/bin", False),
+        ("/app/lib/*.so", False),
+        ("*.la", False),
+        ("lib*", False),
+        ("*bold*", True),
+        ("Name*", True),
+        ("<b>Open</b>", True),
+        ("Yes/No?", True),
+        ("\u958b/\u95dc", True),
+        ("item-2", False),
+        ("camelCase", False),
+        ("12", False),
+        ("", False),
+        ("e-mail", True),
+        ("Wi-Fi", True),
     ],
-)  # fmt: skip
+)
 def test_without_patterns_names_for_programs_stay(value: str, wanted: bool) -> None:
     assert is_translated(value, ("a",), ()) is wanted
 
@@ -164,8 +196,17 @@ def test_markdown_in_strings_moves_with_its_words(source: str, reversed_: str) -
 
 @pytest.mark.parametrize(
     "text",
-    ["2 * 3 * 4 dogs", "f(*args, **kwargs) is", "snake_case and other_case", "a*b*c d", "`**x**` is", "__name__ is __old__", "a [b] (c)", "{{ **x** }} is"],
-)  # fmt: skip
+    [
+        "2 * 3 * 4 dogs",
+        "f(*args, **kwargs) is",
+        "snake_case and other_case",
+        "a*b*c d",
+        "`**x**` is",
+        "__name__ is __old__",
+        "a [b] (c)",
+        "{{ **x** }} is",
+    ],
+)
 def test_other_signs_in_strings_are_no_markdown(text: str) -> None:
     assert tagged_segment(text, "x").pieces == (text,)
 
@@ -176,7 +217,7 @@ def test_sizes_of_pictures_and_endings_of_files_are_names(name: str) -> None:
     assert is_translated(f"{name} is here", ("sizes",), ())
 
 
-@pytest.mark.parametrize("path", [("base_locale",), ("defaultLanguage",), ("locales", 0), ("LANG",)])  # fmt: skip
+@pytest.mark.parametrize("path", [("base_locale",), ("defaultLanguage",), ("locales", 0), ("LANG",)])
 def test_the_code_of_a_language_stays_below_a_key_that_says_so(path: Path) -> None:
     assert not is_translated("it", path, ())
     assert is_translated("Italian", path, ())

@@ -72,7 +72,9 @@ def test_a_sentence_is_translated_whole() -> None:
 
 
 def test_a_long_translation_gets_two_lines_of_42_and_more_cues() -> None:
-    film = FILM.replace("00:00:03,000", "00:00:08,000").replace("00:00:03,100 --> 00:00:05", "00:00:08,100 --> 00:00:15")  # fmt: skip
+    film = FILM.replace("00:00:03,000", "00:00:08,000").replace(
+        "00:00:03,100 --> 00:00:05", "00:00:08,100 --> 00:00:15"
+    )
     film = film.replace("00:00:06,000 --> 00:00:08", "00:00:16,000 --> 00:00:18")
     longer = WordByWord(lambda word: word + "abcdefghijkl")
     before, after = cues(film.encode()), cues(done(read_srt(film.encode()), longer).data)
@@ -95,16 +97,18 @@ def test_web_vtt_keeps_notes_settings_voices_and_references() -> None:
         "01:02.000 --> 01:04.500 align:left\n<v Anna>Fish &amp; chips are <c.loud>very</c> good.\n\n"
         "00:01:05.000 --> 00:01:06.000\n<v Tom>Yes\n<v Anna>No\n"
     )
-    wanted = text.replace("Fish &amp; chips are <c.loud>very</c> good.", "FISH &amp; CHIPS ARE <c.loud>VERY</c> GOOD.")  # fmt: skip
+    wanted = text.replace("Fish &amp; chips are <c.loud>very</c> good.", "FISH &amp; CHIPS ARE <c.loud>VERY</c> GOOD.")
     wanted = wanted.replace(">Yes", ">YES").replace(">No\n", ">NO\n")
     assert done(read_vtt(text.encode())).data.decode() == wanted
 
 
 TEXTS = st.lists(
-    st.sampled_from(["Hello there.", "one", "two words", "<i>", "</i>", "\n", "- ", "12", "{\\an8}", "a < b", "...", " "]),
+    st.sampled_from(
+        ["Hello there.", "one", "two words", "<i>", "</i>", "\n", "- ", "12", "{\\an8}", "a < b", "...", " "]
+    ),
     min_size=1,
     max_size=8,
-).map(" ".join)  # fmt: skip
+).map(" ".join)
 
 
 @pytest.mark.long
@@ -119,9 +123,7 @@ def test_an_identity_translation_gives_identical_bytes_and_another_one_all_cues(
     text, seconds = "WEBVTT\n\n" if is_vtt else "", 0
     for number, (given_content, duration) in enumerate(film, 1):
         content = re.sub(r"\n\s*\n", "\n", f"x\n{given_content}")  # a blank line ends a cue
-        times = (
-            f"{time_of(seconds, '00:00:00.000')} --> {time_of(seconds + duration, '00:00:00.000')}"
-        )
+        times = f"{time_of(seconds, '00:00:00.000')} --> {time_of(seconds + duration, '00:00:00.000')}"
         text += f"{number}\n{times if is_vtt else times.replace('.', ',')}\n{content}\n\n"
         seconds += duration
     data = text.replace("\n", end).encode()
@@ -143,9 +145,7 @@ def test_a_time_is_written_as_it_was(time: str) -> None:
 
 def test_a_sound_and_a_song_are_lines_of_their_own() -> None:
     data = "1\n00:00:01,000 --> 00:00:04,000\n[door opens]\n\u266a la la \u266a\n".encode()
-    assert (
-        done(read_srt(data), UPPER).data.decode().endswith("\n[DOOR OPENS]\n\u266a LA LA \u266a\n")
-    )
+    assert done(read_srt(data), UPPER).data.decode().endswith("\n[DOOR OPENS]\n\u266a LA LA \u266a\n")
 
 
 def test_a_broken_line_of_times_is_named_and_its_text_stays(
@@ -164,9 +164,7 @@ def test_a_broken_line_of_times_is_named_and_its_text_stays(
     assert not caplog.messages
 
 
-@pytest.mark.parametrize(
-    ("read", "text"), [(read_srt, "hello\n\nno times\n"), (read_vtt, "hello\nthere\n")]
-)
+@pytest.mark.parametrize(("read", "text"), [(read_srt, "hello\n\nno times\n"), (read_vtt, "hello\nthere\n")])
 def test_a_file_without_times_is_refused(read: Callable[[bytes], object], text: str) -> None:
     """Its text would come back without a translation."""
     with pytest.raises(DataError, match="no line with two times") as refused:
@@ -181,12 +179,15 @@ def test_a_file_without_cues_stays_as_it_is(read: Callable[[bytes], Subtitles], 
 
 def film(*texts: str, times: str = "00:00:{:02d},000 --> 00:00:{:02d},000") -> str:
     """Cues of a second each, one after the other, with these texts."""
-    return "\n".join(f"{at}\n{times.format(at, at + 1)}\n{text}\n" for at, text in enumerate(texts, 1))  # fmt: skip
+    return "\n".join(f"{at}\n{times.format(at, at + 1)}\n{text}\n" for at, text in enumerate(texts, 1))
 
 
 def sentences(*texts: str) -> list[str]:
     """What is translated together."""
-    return ["".join(piece for piece in each.pieces if isinstance(piece, str)) for each in read_srt(film(*texts).encode()).segments]  # fmt: skip
+    return [
+        "".join(piece for piece in each.pieces if isinstance(piece, str))
+        for each in read_srt(film(*texts).encode()).segments
+    ]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,9 @@ def test_a_cue_that_is_complete_is_not_joined_with_the_next(complete: tuple[str,
     assert len(found) == len(complete) - len(joined.keys() & set(complete))
     shown = [cue.content for cue in cues(done(read_srt(film(*complete).encode()), REVERSED).data)]
     marks = re.compile(r"\[|\]|\(|\)|\u266a|>>|ANNA|^- ")
-    assert [sorted(marks.findall(text.upper())) for text in shown] == [sorted(marks.findall(text.upper())) for text in complete]  # fmt: skip
+    assert [sorted(marks.findall(text.upper())) for text in shown] == [
+        sorted(marks.findall(text.upper())) for text in complete
+    ]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +269,7 @@ def test_a_number_alone_is_no_part_of_a_sentence() -> None:
 
 def test_a_voice_goes_on_and_another_one_begins_a_sentence() -> None:
     film = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Anna>the hotel\n\n00:02.000 --> 00:03.000\n<v Anna>is small\n\n00:03.000 --> 00:04.000\n<v Bob>it is not"
-    assert [plain_text(each.pieces) for each in read_vtt(film.encode()).segments] == ["the hotel is small", "it is not"]  # fmt: skip
+    assert [plain_text(each.pieces) for each in read_vtt(film.encode()).segments] == ["the hotel is small", "it is not"]
 
 
 @pytest.mark.parametrize("gap", ["\n", "\n\n", " \n", " \n \n"])
@@ -275,9 +278,7 @@ def test_text_behind_a_blank_line_in_a_cue_is_translated(before: str, gap: str) 
     given = f"1\n00:00:01,000 --> 00:00:02,000\n{before}{gap}Where is the station?\nWe go.\n\n2\n00:00:03,000 --> 00:00:04,000\nAll.\n"
     found = done(read_srt(given.encode())).data.decode()
     assert found == given.upper().replace("?\nWE", "? WE")
-    vtt = "WEBVTT\n\nNOTE a\nb\n\n" + given.replace(",", ".").replace(
-        "\n2\n", "\nNOTE some\nwords\n\nname\n"
-    )
+    vtt = "WEBVTT\n\nNOTE a\nb\n\n" + given.replace(",", ".").replace("\n2\n", "\nNOTE some\nwords\n\nname\n")
     expected = found.replace(",", ".").replace("\n2\n", "\nNOTE some\nwords\n\nname\n")
     assert done(read_vtt(vtt.encode())).data.decode() == "WEBVTT\n\nNOTE a\nb\n\n" + expected
 
@@ -373,9 +374,7 @@ def test_the_reading_of_a_ruby_stays_beside_its_base() -> None:
         (r"This is\na new line\Nand this", "THIS IS A NEW LINE AND THIS"),
     ],
 )
-def test_signs_of_comparison_are_no_tags_and_breaks_of_other_formats_divide_words(
-    line: str, written: str
-) -> None:
+def test_signs_of_comparison_are_no_tags_and_breaks_of_other_formats_divide_words(line: str, written: str) -> None:
     film = f"1\n00:00:01,000 --> 00:00:09,000\n{line}\n"
     assert translated(read_srt(film.encode())) == film.replace(line, written)
 
@@ -387,7 +386,9 @@ def test_the_mark_of_a_new_speaker_stays_before_the_words(mark: str) -> None:
     assert [cue.content.startswith(mark.strip()) for cue in srt.parse(result)] == [True, False]
     assert "DOG?" in result.splitlines()[2]
     page = f"WEBVTT\n\n00:01.000 --> 00:03.000\n{mark}Hello you\n".replace(">> ", "&gt;&gt; ")
-    assert translated(read_vtt(page.encode()), REVERSED).endswith(page.split("\n")[3].replace("Hello you", "YOU HELLO\n"))  # fmt: skip
+    assert translated(read_vtt(page.encode()), REVERSED).endswith(
+        page.split("\n")[3].replace("Hello you", "YOU HELLO\n")
+    )
 
 
 def test_the_lines_of_two_speakers_are_two_texts() -> None:

@@ -19,15 +19,10 @@ TABLES = st.lists(st.lists(TEXTS, min_size=2, max_size=4), min_size=1, max_size=
 
 
 @given(TABLES, st.sampled_from(",;\t|"), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-def test_rows_are_those_of_the_csv_module(
-    table: list[list[str]], delimiter: str, quoting: int
-) -> None:
+def test_rows_are_those_of_the_csv_module(table: list[list[str]], delimiter: str, quoting: int) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=delimiter, quoting=quoting).writerows(table)
-    found = [
-        [cell.value for cell in row]
-        for row in rows_of_table(file.getvalue(), delimiter, ReadingWatch())
-    ]
+    found = [[cell.value for cell in row] for row in rows_of_table(file.getvalue(), delimiter, ReadingWatch())]
     assert found == list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))
 
 
@@ -36,9 +31,7 @@ def test_rows_are_those_of_the_csv_module(
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     st.sampled_from([b"", b"\xef\xbb\xbf"]),
 )
-def test_the_chosen_column_changes_and_nothing_else(
-    table: list[list[str]], quoting: int, mark: bytes
-) -> None:
+def test_the_chosen_column_changes_and_nothing_else(table: list[list[str]], quoting: int, mark: bytes) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *table])
     data = mark + file.getvalue().encode()
@@ -102,20 +95,26 @@ def test_the_line_of_excel_that_names_the_delimiter_is_no_row(line: str) -> None
 @pytest.mark.parametrize(
     ("cell", "is_formula"),
     [
-        ("=SUM(A1:A9)", True), ("=B2*1.2", True), ("=$A$1&x", True), ("=IF(A1>0;yes;no)", True), ("=Sheet1!A1", True),
-        ("= the house", False), ("=== Title ===", False), ("a=SUM(b)", False),
+        ("=SUM(A1:A9)", True),
+        ("=B2*1.2", True),
+        ("=$A$1&x", True),
+        ("=IF(A1>0;yes;no)", True),
+        ("=Sheet1!A1", True),
+        ("= the house", False),
+        ("=== Title ===", False),
+        ("a=SUM(b)", False),
     ],
-)  # fmt: skip
+)
 def test_formulas_of_a_spreadsheet_stay(cell: str, is_formula: bool) -> None:
     text = f"a\t{cell}\n"
     found = done(read_tsv(text.encode(), ReadingOptions(columns=("2",)))).data.decode()
     assert found == (text if is_formula else f"a\t{cell.upper()}\n")
 
 
-@pytest.mark.parametrize("columns", [("text",), ("text", "text"), ("2", "text"), ("text", "3", "2")])  # fmt: skip
+@pytest.mark.parametrize("columns", [("text",), ("text", "text"), ("2", "text"), ("text", "3", "2")])
 def test_all_columns_of_one_name_are_translated_once(columns: tuple[str, ...]) -> None:
     data = b"id,text,text\n1,a dog,a cat\n"
-    found = done(read_csv(data, ReadingOptions(columns=columns)), WordByWord(lambda word: f"{word}x"))  # fmt: skip
+    found = done(read_csv(data, ReadingOptions(columns=columns)), WordByWord(lambda word: f"{word}x"))
     assert found.data == b"id,text,text\n1,ax dogx,ax catx\n"
 
 
@@ -133,7 +132,9 @@ def test_only_empty_cells_of_a_column_of_translations_are_filled() -> None:
     table = b"English,Italian,id\ncat,,1\ndog,cane,2\nTaxi,,3\n"
     document = read_csv(table, ReadingOptions(columns=("English=Italian",)))
     assert done(document, UPPER).data == b"English,Italian,id\ncat,CAT,1\ndog,cane,2\nTaxi,TAXI,3\n"
-    assert translate_document(document, Identity()).data == table.replace(b"cat,,", b"cat,cat,").replace(b"Taxi,,", b"Taxi,Taxi,")  # fmt: skip
+    assert translate_document(document, Identity()).data == table.replace(b"cat,,", b"cat,cat,").replace(
+        b"Taxi,,", b"Taxi,Taxi,"
+    )
     by_number = read_csv(b"cat,\ndog,\n", ReadingOptions(columns=("1=2",)))
     assert done(by_number, UPPER).data == b"cat,CAT\ndog,DOG\n"
 
@@ -141,13 +142,11 @@ def test_only_empty_cells_of_a_column_of_translations_are_filled() -> None:
 def test_several_columns_of_translations_stand_in_their_order() -> None:
     table = b"a\tb\none\ttwo\nthree\n"
     document = read_tsv(table, ReadingOptions(columns=("b=B", "a=A", "a")))
-    assert done(document, UPPER).data == b"a\tb\tB\tA\nONE\ttwo\tTWO\tONE\nTHREE\t\t\tTHREE\n"  # fmt: skip
+    assert done(document, UPPER).data == b"a\tb\tB\tA\nONE\ttwo\tTWO\tONE\nTHREE\t\t\tTHREE\n"
 
 
 @given(TABLES, st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-def test_a_new_column_has_a_translation_for_each_row_and_the_others_stay(
-    table: list[list[str]], quoting: int
-) -> None:
+def test_a_new_column_has_a_translation_for_each_row_and_the_others_stay(table: list[list[str]], quoting: int) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *table])
     document = read_tsv(file.getvalue().encode(), ReadingOptions(columns=("b=c",)))

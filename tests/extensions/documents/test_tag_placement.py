@@ -71,10 +71,7 @@ def _extents(text: str) -> list[tuple[int, int]]:
 
 
 def test_a_range_moves_with_its_words() -> None:
-    assert (
-        placed("the <b>red</b> car", "la macchina rossa", "0-0 1-2 2-1")
-        == "la macchina <b>rossa</b>"
-    )
+    assert placed("the <b>red</b> car", "la macchina rossa", "0-0 1-2 2-1") == "la macchina <b>rossa</b>"
 
 
 def test_a_range_that_is_torn_apart_covers_the_larger_part() -> None:
@@ -85,8 +82,11 @@ def test_a_range_that_is_torn_apart_covers_the_larger_part() -> None:
 
 def test_ranges_of_which_both_want_a_place_never_cross() -> None:
     assert placed("<a>p q</a> <b>r s</b>", "p r q s", "0-0 1-2 2-1 3-3") in (
-        "<a>p</a> <b>r</b> q s", "<a>p</a> <b>r q s</b>", "<a>p r q</a> <b>s</b>", "<a>p</a> r q <b>s</b>",
-    )  # fmt: skip
+        "<a>p</a> <b>r</b> q s",
+        "<a>p</a> <b>r q s</b>",
+        "<a>p r q</a> <b>s</b>",
+        "<a>p</a> r q <b>s</b>",
+    )
 
 
 def test_punctuation_stays_on_its_side_of_a_tag() -> None:
@@ -95,28 +95,19 @@ def test_punctuation_stays_on_its_side_of_a_tag() -> None:
 
 
 def test_a_point_follows_the_word_that_it_touches() -> None:
-    assert (
-        placed("the car<1/> stops", "si ferma la macchina", "0-2 1-3 2-1 2-0")
-        == "si ferma la macchina<1/>"
-    )
-    assert (
-        placed("the <1/>car stops", "ferma la macchina", "0-1 1-2 2-0") == "ferma la <1/>macchina"
-    )
+    assert placed("the car<1/> stops", "si ferma la macchina", "0-2 1-3 2-1 2-0") == "si ferma la macchina<1/>"
+    assert placed("the <1/>car stops", "ferma la macchina", "0-1 1-2 2-0") == "ferma la <1/>macchina"
 
 
 def test_a_range_without_linked_words_is_kept_empty_and_counted() -> None:
     inline = InlineText.of(segment_of("one <b>two</b> three"))
-    result = place_markup(
-        inline, "uno tre", [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))]
-    )
+    result = place_markup(inline, "uno tre", [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))])
     assert result.num_empty == 1
     assert shown(result.pieces) == "uno <b></b>tre"
 
 
 def test_markup_around_everything_never_moves() -> None:
-    assert (
-        placed("<a><b>one two</b></a><1/> ", "due uno", "0-1 1-0") == "<a><b>due uno</b></a><1/> "
-    )
+    assert placed("<a><b>one two</b></a><1/> ", "due uno", "0-1 1-0") == "<a><b>due uno</b></a><1/> "
 
 
 def tree(generator: random.Random, depth: int, names: Iterator[str]) -> tuple[str, str]:
@@ -125,9 +116,7 @@ def tree(generator: random.Random, depth: int, names: Iterator[str]) -> tuple[st
     for _ in range(generator.randint(1, 3)):
         if depth and generator.random() < 0.6:
             name = next(names)
-            parts.append(
-                tuple(f"<{name}>{each}</{name}>" for each in tree(generator, depth - 1, names))
-            )
+            parts.append(tuple(f"<{name}>{each}</{name}>" for each in tree(generator, depth - 1, names)))
         else:
             word = f"w{generator.randrange(10**9)}"
             parts.append((word, word))
@@ -143,16 +132,12 @@ def test_words_that_stay_together_get_exactly_their_tags(seed: int) -> None:
     inline = InlineText.of(segment_of(f"first {source} last"))
     target = plain_text(segment_of(f"last {wanted} first").pieces)
     places = {target[start:end]: (start, end) for start, end in _extents(target)}
-    links = [
-        LinkedWords(place, places[inline.text[slice(*place)]]) for place in _extents(inline.text)
-    ]
+    links = [LinkedWords(place, places[inline.text[slice(*place)]]) for place in _extents(inline.text)]
     assert shown(place_markup(inline, target, links).pieces) == f"last {wanted} first"
 
 
 @given(st.integers(0, 10**6), st.integers(0, 12), st.integers(0, 20))
-def test_with_any_links_all_markup_comes_back_once_and_nested(
-    seed: int, num_words: int, num_links: int
-) -> None:
+def test_with_any_links_all_markup_comes_back_once_and_nested(seed: int, num_words: int, num_links: int) -> None:
     generator = random.Random(seed)
     names = map(chr, range(0x61, 0x250))
     source = f"first, {tree(generator, 3, names)[0]}<1/> x<1/>y <1/> last."
@@ -161,11 +146,7 @@ def test_with_any_links_all_markup_comes_back_once_and_nested(
     target = " ".join(f"t{number}" for number in range(num_words))
     words = _extents(target) if target else []
     sources = _extents(inline.text)
-    links = [
-        LinkedWords(generator.choice(sources), generator.choice(words))
-        for _ in range(num_links)
-        if words
-    ]
+    links = [LinkedWords(generator.choice(sources), generator.choice(words)) for _ in range(num_links) if words]
     pieces = place_markup(inline, target, links).pieces
     markup = [piece for piece in pieces if isinstance(piece, Markup)]
     given_markup = [piece for piece in segment.pieces if isinstance(piece, Markup)]
@@ -188,23 +169,23 @@ def test_links_by_position_cover_every_word() -> None:
 
 def test_punctuation_behind_a_range_stays_behind_it_after_punctuation_in_it() -> None:
     links = "0-0 1-1 2-2 3-3"
-    assert placed("a <b>house (BH)</b>, which", "una casa (BH), che", links) == "una <b>casa (BH)</b>, che"  # fmt: skip
-    assert placed("a <b>real 'house'</b>. Yes", "una vera 'casa'. Sì", links) == "una <b>vera 'casa'</b>. Sì"  # fmt: skip
-    assert placed("he <b>said (so)</b>! Yes", "lui dice (così). Sì", links) == "lui <b>dice (così)</b>. Sì"  # fmt: skip
-    assert placed("a, <b>'big house'</b> is", "una, 'grande casa' è", links) == "una, <b>'grande casa'</b> è"  # fmt: skip
-    assert placed("a <b>house (BH)</b>, which", "che (BH), casa una", "0-3 1-2 2-1 3-0") == "che <b>(BH), casa</b> una"  # fmt: skip
+    assert placed("a <b>house (BH)</b>, which", "una casa (BH), che", links) == "una <b>casa (BH)</b>, che"
+    assert placed("a <b>real 'house'</b>. Yes", "una vera 'casa'. Sì", links) == "una <b>vera 'casa'</b>. Sì"
+    assert placed("he <b>said (so)</b>! Yes", "lui dice (così). Sì", links) == "lui <b>dice (così)</b>. Sì"
+    assert placed("a, <b>'big house'</b> is", "una, 'grande casa' è", links) == "una, <b>'grande casa'</b> è"
+    assert placed("a <b>house (BH)</b>, which", "che (BH), casa una", "0-3 1-2 2-1 3-0") == "che <b>(BH), casa</b> una"
 
 
 def test_a_range_of_marks_alone_takes_no_word() -> None:
     links = "0-0 1-2 2-1"
-    assert placed("the red house<b>\u203a</b>", "la casa\u203a rossa", links) == "la casa<b>\u203a</b> rossa"  # fmt: skip
+    assert placed("the red house<b>\u203a</b>", "la casa\u203a rossa", links) == "la casa<b>\u203a</b> rossa"
     assert placed("the red (house<b>)</b>", "la (casa) rossa", links) == "la (casa<b>)</b> rossa"
     assert placed("the red house<b>\u203a</b>", "la casa rossa", links) == "la casa<b></b> rossa"
 
 
 def test_a_range_inside_a_word_leaves_what_stands_before_and_behind_it() -> None:
     assert placed("1-<b>London</b> now", "1-Londra adesso", "0-0 1-1") == "1-<b>Londra</b> adesso"
-    assert placed("at <b>London</b>/2 now", "a Londra/2 adesso", "0-0 1-1 2-2") == "a <b>Londra</b>/2 adesso"  # fmt: skip
+    assert placed("at <b>London</b>/2 now", "a Londra/2 adesso", "0-0 1-1 2-2") == "a <b>Londra</b>/2 adesso"
 
 
 def test_a_note_behind_a_bracket_stays_behind_it() -> None:
@@ -213,27 +194,25 @@ def test_a_note_behind_a_bracket_stays_behind_it() -> None:
 
 def test_no_tag_comes_into_a_placeholder() -> None:
     links = "0-0 1-1 2-2"
-    assert placed("Hi {{name}}, <b>you</b>", "Ciao te, {{name}}!", "0-0 1-1 2-2") == "Ciao te, <b>{{name}}</b>!"  # fmt: skip
-    assert placed("Hi <b>{{name}}</b>, you", "Ciao {{name}}, te", links) == "Ciao <b>{{name}}</b>, te"  # fmt: skip
-    assert placed("see <b>(http://a.b/)</b>, you", "vedi (http://a.b/), te", links) == "vedi <b>(http://a.b/)</b>, te"  # fmt: skip
+    assert placed("Hi {{name}}, <b>you</b>", "Ciao te, {{name}}!", "0-0 1-1 2-2") == "Ciao te, <b>{{name}}</b>!"
+    assert placed("Hi <b>{{name}}</b>, you", "Ciao {{name}}, te", links) == "Ciao <b>{{name}}</b>, te"
+    assert placed("see <b>(http://a.b/)</b>, you", "vedi (http://a.b/), te", links) == "vedi <b>(http://a.b/)</b>, te"
 
 
 def test_a_point_before_a_full_stop_stays_behind_the_word_before_it() -> None:
-    assert placed("the car is red <1/>.", "la macchina rossa.", "0-0 1-1 3-2 4-2") == "la macchina rossa<1/>."  # fmt: skip
+    assert placed("the car is red <1/>.", "la macchina rossa.", "0-0 1-1 3-2 4-2") == "la macchina rossa<1/>."
 
 
 def test_many_ranges_without_words_have_one_empty_place_each() -> None:
     """Their places once doubled with each of them, so that a text with forty of them never ended."""
-    tags = "".join(
-        f"<{letter}>x</{letter}>" for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"
-    )
+    tags = "".join(f"<{letter}>x</{letter}>" for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN")
     found = placed(f"{tags} car", "auto", "1-0")
     assert found.count("</") == 40
     assert found.endswith("auto")
 
 
 def test_a_range_does_not_begin_or_end_with_white_space() -> None:
-    found = placed("for <b>the cars \u2026</b>: now", "adesso \u2026: macchine le per", "0-4 1-3 2-2 3-1 4-0")  # fmt: skip
+    found = placed("for <b>the cars \u2026</b>: now", "adesso \u2026: macchine le per", "0-4 1-3 2-2 3-1 4-0")
     assert "<b> " not in found
     assert " </b>" not in found
 
@@ -255,14 +234,10 @@ def test_no_range_begins_or_ends_inside_a_protected_part() -> None:
 def test_a_range_around_one_protected_part_stays_around_it() -> None:
     text = "See <a>https://example.org</a> and <b>the house</b>."
     target = "Vedi https://example.org e la casa."
-    assert placed(text, target, "0-0 1-0 2-2 3-1 4-4") == (
-        "Vedi <a>https://example.org</a> e la <b>casa</b>."
-    )
+    assert placed(text, target, "0-0 1-0 2-2 3-1 4-4") == ("Vedi <a>https://example.org</a> e la <b>casa</b>.")
 
 
-def test_a_range_that_must_not_be_empty_is_left_out_without_words_and_keeps_what_stands_for_text() -> (
-    None
-):
+def test_a_range_that_must_not_be_empty_is_left_out_without_words_and_keeps_what_stands_for_text() -> None:
     links = [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))]
     for tagged, wanted in (
         ("one <b>two</b> three", "uno tre"),
@@ -271,9 +246,7 @@ def test_a_range_that_must_not_be_empty_is_left_out_without_words_and_keeps_what
     ):
         given_pieces = segment_of(tagged).pieces
         pieces = (
-            piece._replace(without_words=WithoutWords.LEFT_OUT)
-            if isinstance(piece, Markup)
-            else piece
+            piece._replace(without_words=WithoutWords.LEFT_OUT) if isinstance(piece, Markup) else piece
             for piece in given_pieces
         )
         result = place_markup(InlineText.of(Segment(tuple(pieces), "here")), "uno tre", links)
@@ -284,21 +257,15 @@ def test_a_range_that_must_not_be_empty_is_left_out_without_words_and_keeps_what
 def test_a_range_that_needs_words_stands_around_the_nearest_free_word() -> None:
     def linked(tagged: str, target: str, links: list[LinkedWords]) -> str:
         pieces = (
-            piece._replace(without_words=WithoutWords.AT_NEAREST)
-            if isinstance(piece, Markup)
-            else piece
+            piece._replace(without_words=WithoutWords.AT_NEAREST) if isinstance(piece, Markup) else piece
             for piece in segment_of(tagged).pieces
         )
-        return shown(
-            place_markup(InlineText.of(Segment(tuple(pieces), "here")), target, links).pieces
-        )
+        return shown(place_markup(InlineText.of(Segment(tuple(pieces), "here")), target, links).pieces)
 
     links = [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))]
     assert linked("one <a>two</a> three", "uno tre", links) == "uno <a>tre</a>"
     # The only word belongs to another range.
-    assert (
-        linked("<a>one</a> <b>two</b>", "uno", [LinkedWords((0, 3), (0, 3))]) == "<a>uno</a><b></b>"
-    )
+    assert linked("<a>one</a> <b>two</b>", "uno", [LinkedWords((0, 3), (0, 3))]) == "<a>uno</a><b></b>"
 
 
 def test_words_with_a_mark_but_no_white_space_between_them_are_two() -> None:
@@ -310,10 +277,7 @@ def test_words_with_a_mark_but_no_white_space_between_them_are_two() -> None:
     # A mark that the translation has lost, and one that it has added.
     assert placed("a <b>dog</b>/cat", "un cane gatto", "0-0 1-1 1-2") == "un <b>cane gatto</b>"
     assert placed("<b>dog</b> cat", "cane/gatto", "0-0 1-0") == "<b>cane/gatto</b>"
-    assert (
-        placed("the <b>well-known</b> dog", "il cane ben-noto", "0-0 1-2 2-1")
-        == "il cane <b>ben-noto</b>"
-    )
+    assert placed("the <b>well-known</b> dog", "il cane ben-noto", "0-0 1-2 2-1") == "il cane <b>ben-noto</b>"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +292,7 @@ def test_words_with_a_mark_but_no_white_space_between_them_are_two() -> None:
         ("dog<a>=</a>cat", "cane=gatto", "0-0", "cane<a>=</a>gatto"),
         ("dog=<a>cat</a>", "cane=gatto", "0-0", "cane=<a>gatto</a>"),
     ],
-)  # fmt: skip
+)
 def test_a_mark_between_two_words_stays_in_the_range_that_it_begins_or_ends(
     tagged: str, target: str, pairs: str, expected: str
 ) -> None:
@@ -337,26 +301,17 @@ def test_a_mark_between_two_words_stays_in_the_range_that_it_begins_or_ends(
 
 def test_a_tag_of_a_word_that_comes_back_as_it_is_stays_at_it_without_links() -> None:
     wrong = "0-3 1-0 2-1 3-2"
+    assert placed("on the 5<a>th</a> street", "via la 5th strada", wrong) == "via la 5<a>th</a> strada"
     assert (
-        placed("on the 5<a>th</a> street", "via la 5th strada", wrong) == "via la 5<a>th</a> strada"
-    )
-    assert (
-        placed("we have <b>3x</b> rooms", "abbiamo stanze con 3x", "0-1 1-0 2-1 3-2")
-        == "abbiamo stanze con <b>3x</b>"
+        placed("we have <b>3x</b> rooms", "abbiamo stanze con 3x", "0-1 1-0 2-1 3-2") == "abbiamo stanze con <b>3x</b>"
     )
     assert (
         placed("we have <b>NATO</b> rooms", "abbiamo stanze della NATO", "0-1 1-0 2-1 3-2")
         == "abbiamo stanze della <b>NATO</b>"
     )
     # The Italian a is another word, and so may be one that the translation has more often.
-    assert (
-        placed("we see <b>a</b> dog", "un cane vediamo a", "0-2 1-2 2-0 3-1")
-        == "<b>un</b> cane vediamo a"
-    )
-    assert (
-        placed("we see <b>3x</b> dog", "3x cane 3x vediamo", "0-3 1-3 2-2 3-1")
-        == "3x cane <b>3x</b> vediamo"
-    )
+    assert placed("we see <b>a</b> dog", "un cane vediamo a", "0-2 1-2 2-0 3-1") == "<b>un</b> cane vediamo a"
+    assert placed("we see <b>3x</b> dog", "3x cane 3x vediamo", "0-3 1-3 2-2 3-1") == "3x cane <b>3x</b> vediamo"
 
 
 def test_a_tag_of_a_word_with_marks_inside_that_stays_holds_the_whole_of_it() -> None:
@@ -434,14 +389,12 @@ def test_no_markup_leaves_its_piece(random_numbers: random.Random) -> None:
         target += (" " if target else "") + text
     inline = InlineText.of(segment_of(tagged))
     sources, targets = _extents(inline.text), _extents(target)
-    links = [
-        LinkedWords(choose(sources), word) for word in targets if random_numbers.random() < 0.8
-    ]
+    links = [LinkedWords(choose(sources), word) for word in targets if random_numbers.random() < 0.8]
     place, extents = 0, []
     for begin, text, source in pieces:
         extents.append(PlacedPiece((place, place + len(source)), (begin, begin + len(text))))
         place += len(source) + 1
-    found = shown([*inline.before, *place_markup(inline, target, links, pieces=extents).pieces, *inline.after])  # fmt: skip
+    found = shown([*inline.before, *place_markup(inline, target, links, pieces=extents).pieces, *inline.after])
     for number, (begin, text, _) in enumerate(pieces):
         for tag in (f"<{'abcd'[number]}>", f"</{'abcd'[number]}>"):
             place = len(re.sub("<[^<>]*>", "", found[: found.index(tag)]))
@@ -524,9 +477,7 @@ def test_of_two_points_a_range_is_made_unless_it_crosses_another(
             opened.setdefault(part.name, []).append(at)
         elif part.pair is Role.CLOSE and opened.get(part.name):
             first = opened[part.name].pop()
-            crosses = any(
-                first < start < at < end or start < first < end < at for start, end in all_ranges
-            )
+            crosses = any(first < start < at < end or start < first < end < at for start, end in all_ranges)
             all_ranges += [] if crosses else [(first, at)]
             begin = found[first].piece
             assert isinstance(begin, Markup)

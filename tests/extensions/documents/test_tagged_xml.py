@@ -49,12 +49,8 @@ def test_non_splitting_tags_never_divide_and_splitting_tags_always_do() -> None:
 def test_tags_move_with_their_words_and_ignored_content_stays() -> None:
     assert translated("the <b>red</b> car") == "CAR <b>RED</b> THE"
     rules = TagRules(ignored=frozenset(["keep"]))
-    assert "<keep>as <keep>it</keep> is</keep>" in translated(
-        "go to <keep>as <keep>it</keep> is</keep> now", rules
-    )
-    assert (
-        translated("<doc><keep>as it is</keep></doc>", rules) == "<doc><keep>as it is</keep></doc>"
-    )
+    assert "<keep>as <keep>it</keep> is</keep>" in translated("go to <keep>as <keep>it</keep> is</keep> now", rules)
+    assert translated("<doc><keep>as it is</keep></doc>", rules) == "<doc><keep>as it is</keep></doc>"
 
 
 def test_references_are_text_and_everything_else_stays() -> None:
@@ -81,9 +77,11 @@ def test_broken_and_harmful_texts_are_refused(text: str, message: str) -> None:
 NAMES = st.sampled_from(["a", "b", "c"])
 FRAGMENTS = st.recursive(
     st.sampled_from(["one", " two three ", "", "<c/>", "&amp;"]),
-    lambda inner: st.builds(lambda name, parts: f"<{name}>{''.join(parts)}</{name}>", NAMES, st.lists(inner, max_size=3)),
+    lambda inner: st.builds(
+        lambda name, parts: f"<{name}>{''.join(parts)}</{name}>", NAMES, st.lists(inner, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 SETS = st.frozensets(NAMES, max_size=2)
 
 
@@ -91,9 +89,7 @@ SETS = st.frozensets(NAMES, max_size=2)
     st.lists(FRAGMENTS, max_size=3).map("".join),
     st.builds(TagRules, SETS, SETS, SETS, st.booleans()),
 )
-def test_every_translation_is_well_formed_and_has_the_same_elements(
-    text: str, rules: TagRules
-) -> None:
+def test_every_translation_is_well_formed_and_has_the_same_elements(text: str, rules: TagRules) -> None:
     def elements(fragment: str) -> list[str]:
         return sorted(each.tag for each in ElementTree.fromstring(f"<_>{fragment}</_>").iter())
 

@@ -33,7 +33,7 @@ def test_other_files_stay_lines(name: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("name", "found"), [("a.md", "md"), ("a.HTM", "html"), ("b.po", "po"), ("c.tsv", "tsv"), ("d.yml", "yaml")]
-)  # fmt: skip
+)
 def test_the_ending_of_a_name_chooses_the_format(name: str, found: str) -> None:
     assert chosen(name).format.name == found
 
@@ -62,9 +62,7 @@ def test_options_that_do_not_fit_are_refused(arguments: tuple, wanted: str) -> N
 @pytest.fixture
 def of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run with the eight words of `small_translators`, and a page beside it."""
-    loaded = SimpleNamespace(
-        translator=translator(tokenizer_of_words()), overridden=frozenset(), members=()
-    )
+    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset(), members=())
     place = "transformer_cli.commands.translate_lines.load_run"
     monkeypatch.setattr(place, lambda *_, **__: loaded)
     monkeypatch.chdir(tmp_path)
@@ -81,7 +79,7 @@ def test_a_page_is_written_with_its_markup_and_counted(caplog: pytest.LogCapture
     with caplog.at_level("INFO"):
         translate("page.html", "pagina.html")
     found = Path("pagina.html").read_text()
-    for kept in ('<html lang="it"><p>', "<b>", "</b>", "{name}", "<code>x</code>", "</p><!-- uno --><p>42</p>\n"):  # fmt: skip
+    for kept in ('<html lang="it"><p>', "<b>", "</b>", "{name}", "<code>x</code>", "</p><!-- uno --><p>42</p>\n"):
         assert found.count(kept) == 1
     assert found != PAGE
     assert caplog.messages[-1].endswith(
@@ -140,9 +138,7 @@ def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(n
         ("a.fodt", "a document of OpenDocument", ".odt"),
     ],
 )
-def test_a_format_of_xml_that_is_not_read_is_refused_by_its_name(
-    name: str, what: str, remedy: str
-) -> None:
+def test_a_format_of_xml_that_is_not_read_is_refused_by_its_name(name: str, what: str, remedy: str) -> None:
     with pytest.raises(UsageError, match=f"{name}: {what}.*a format that is not read") as refused:
         chosen_document(Path(name), None, columns=None, values=[], has_text=False)
     assert remedy in str(refused.value.hint)
@@ -238,23 +234,17 @@ def test_a_document_is_not_written_into_a_file_of_another_format(tmp_path: Path)
 def test_any_format_of_xml_is_written_into_a_file_with_the_ending_xml(tmp_path: Path) -> None:
     (tmp_path / "a.tmx").write_text("<tmx><header/></tmx>")
     with pytest.raises(MissingInputError, match="none: no such run"):  # not the ending
-        translate_document_file(chosen(str(tmp_path / "a.tmx")), tmp_path / "b.xml", TranslateOptions(run="none"))  # fmt: skip
+        translate_document_file(chosen(str(tmp_path / "a.tmx")), tmp_path / "b.xml", TranslateOptions(run="none"))
 
 
 @pytest.mark.parametrize("ending", ["docx", "odt", "EPUB"])
-def test_plain_text_is_not_written_into_a_file_with_the_ending_of_an_archive(
-    tmp_path: Path, ending: str
-) -> None:
-    made = CliRunner().invoke(
-        app, ["translate", "Hello.", "--output", str(tmp_path / f"a.{ending}")]
-    )
+def test_plain_text_is_not_written_into_a_file_with_the_ending_of_an_archive(tmp_path: Path, ending: str) -> None:
+    made = CliRunner().invoke(app, ["translate", "Hello.", "--output", str(tmp_path / f"a.{ending}")])
     assert isinstance(made.exception, UsageError)
     assert "the input is plain text" in made.exception.message
 
 
-def test_an_archive_is_not_written_to_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_archive_is_not_written_to_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
     given = chosen(str(tmp_path / "letter.docx"))
     with pytest.raises(UsageError, match="cannot be shown in a terminal") as caught:
@@ -272,14 +262,12 @@ LEGACY = {
     "a.csv": "uno,due café\n",
     "a.po": 'msgid "uno due"\nmsgstr ""\n\n# café\nmsgid "café tre"\nmsgstr ""\n',
     "a.txt": "uno due café\ntre quattro\n",
-}  # fmt: skip
+}
 
 
 def translate_in(name: str, encoding: str | None) -> None:
     columns = "2" if name.endswith("csv") else None
-    given = chosen(
-        name, "txt" if name.endswith("txt") else None, encoding=encoding, columns=columns
-    )
+    given = chosen(name, "txt" if name.endswith("txt") else None, encoding=encoding, columns=columns)
     translate_document_file(given, Path("out"), TranslateOptions())
 
 
@@ -303,7 +291,7 @@ def test_a_document_in_a_legacy_encoding_is_refused_before_it_is_translated(
 ) -> None:
     monkeypatch.setattr(ModelTranslator, "translate", lambda *_: pytest.fail("it was translated"))
     Path(name).write_bytes(LEGACY[name].encode("windows-1252"))
-    with pytest.raises(DataError, match="this is not UTF-8; it can be read as windows-1252: café") as refused:  # fmt: skip
+    with pytest.raises(DataError, match="this is not UTF-8; it can be read as windows-1252: café") as refused:
         translate_in(name, None)
     assert "--encoding windows-1252" in str(refused.value.hint)
     assert not Path("out").exists()
@@ -315,9 +303,7 @@ def test_letters_that_the_encoding_lacks_are_named_before_anything_is_translated
 ) -> None:
     monkeypatch.setattr(ModelTranslator, "translate", lambda *_: pytest.fail("it was translated"))
     header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=windows-1251\\n"\n\n'
-    Path("a.po").write_bytes(
-        f'{header}# комментарий\nmsgid "uno due"\nmsgstr ""\n'.encode("cp1251")
-    )
+    Path("a.po").write_bytes(f'{header}# комментарий\nmsgid "uno due"\nmsgstr ""\n'.encode("cp1251"))
     with pytest.raises(DataError, match="cp1251, lacks letters of Italian: è à ù"):
         translate_in("a.po", None)
 
@@ -328,9 +314,7 @@ def test_a_byte_that_is_no_text_in_the_given_encoding_is_named() -> None:
     with pytest.raises(DataError, match="line 3: byte 0x81 is no text in windows-1252"):
         translate_in("a.md", "windows-1252")
     Path("a.md").write_bytes(b"\xef\xbb\xbfuno\n")
-    with pytest.raises(
-        DataError, match="byte-order mark of utf-8, and --encoding says windows-1252"
-    ):
+    with pytest.raises(DataError, match="byte-order mark of utf-8, and --encoding says windows-1252"):
         translate_in("a.md", "windows-1252")
 
 
@@ -344,9 +328,7 @@ def test_a_byte_that_is_no_text_in_the_given_encoding_is_named() -> None:
         ("a.txt.gz", {"encoding": "cp1252"}, "with --encoding, a compressed file is not read"),
     ],
 )
-def test_an_encoding_that_does_not_fit_is_refused(
-    name: str | None, options: dict[str, object], wanted: str
-) -> None:
+def test_an_encoding_that_does_not_fit_is_refused(name: str | None, options: dict[str, object], wanted: str) -> None:
     with pytest.raises(UsageError, match=wanted):
         chosen(name, **options)
 
@@ -375,8 +357,8 @@ def test_a_file_of_a_format_that_is_not_read_is_no_file_of_lines(name: str) -> N
     assert chosen(name, "txt") is None
 
 
-@pytest.mark.parametrize(("name", "way"), [("a.xlsx", "CSV"), ("a.XLS", "CSV"), ("a.pptx", ".odp"), ("a.doc", ".docx")])  # fmt: skip
-def test_a_file_of_an_office_program_that_is_not_read_says_how_to_save_it(name: str, way: str) -> None:  # fmt: skip
+@pytest.mark.parametrize(("name", "way"), [("a.xlsx", "CSV"), ("a.XLS", "CSV"), ("a.pptx", ".odp"), ("a.doc", ".docx")])
+def test_a_file_of_an_office_program_that_is_not_read_says_how_to_save_it(name: str, way: str) -> None:
     for columns in (None, "English"):
         with pytest.raises(UsageError, match="a format that is not read") as refused:
             chosen_document(Path(name), None, columns=columns, values=[], has_text=False)
@@ -387,7 +369,7 @@ def test_a_file_of_an_office_program_that_is_not_read_says_how_to_save_it(name: 
 @pytest.mark.parametrize(
     ("name", "found"),
     [("a.arb", "json"), ("a.sdlxliff", "xliff"), ("a.mqxliff", "xliff"), ("a.docm", "docx"), ("a.dotx", "docx")],
-)  # fmt: skip
+)
 def test_other_endings_of_a_format_are_known(name: str, found: str) -> None:
     assert chosen(name).format.name == found
 
@@ -415,7 +397,9 @@ def test_a_file_without_anything_to_translate_is_told_with_the_reason(
 
 
 @pytest.mark.usefixtures("of_words")
-@pytest.mark.parametrize(("name", "data"), [("a.md", b"%PDF-1.7"), ("a.html", b"\x89PNG\r\n"), ("a.srt", b"PK\x03\x04")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.md", b"%PDF-1.7"), ("a.html", b"\x89PNG\r\n"), ("a.srt", b"PK\x03\x04")]
+)
 def test_another_file_with_the_ending_of_a_text_is_refused(name: str, data: bytes) -> None:
     Path(name).write_bytes(data)
     with pytest.raises(DataError, match="not a document of the format"):
@@ -429,7 +413,5 @@ def test_the_last_message_is_true_where_a_person_should_look_at_more_than_is_tra
     Path("names.json").write_text('{"a": "[[station]]", "b": "[[dog]]"}')
     with caplog.at_level("INFO"):
         translate("names.json", "nomi.json")
-    wanted = (
-        "names.json: segments with words to translate: 0; segments that a person should look at: "
-    )
+    wanted = "names.json: segments with words to translate: 0; segments that a person should look at: "
     assert caplog.messages[-1].startswith(wanted)

@@ -77,7 +77,7 @@ def test_all_sentences_are_asked_for_once_and_together() -> None:
     bold = (Markup(Role.OPEN, 1, "<b>"), "here", Markup(Role.CLOSE, 1, "</b>"))
     document = Segments(
         Segment.plain("One line.\nTwo.", "a"), Segment(("I am ", *bold, ". It is so."), "b"), Segment.plain("Two.", "c")
-    )  # fmt: skip
+    )
     translate_document(document, Counting())
     assert calls == [["One line.", "Two.", "I am here.", "It is so."]] or calls == [
         ["One line.", "Two.", "I am here.", "It is so.", "Two."]
@@ -117,9 +117,7 @@ def test_a_text_stays_if_even_its_pieces_go_wrong() -> None:
         ("{{a}} \u2022 {{b}} is", ["{{a}}", "{{b}} is"]),
     ],
 )
-def test_what_brackets_enclose_and_the_entries_of_a_menu_are_texts_of_their_own(
-    text: str, asked: list[str]
-) -> None:
+def test_what_brackets_enclose_and_the_entries_of_a_menu_are_texts_of_their_own(text: str, asked: list[str]) -> None:
     translator = Losing()
     document = Segments(Segment.plain(text, "x"))
     translate_document(document, translator)
@@ -131,11 +129,8 @@ def test_the_links_of_a_menu_are_texts_of_their_own() -> None:
     for sign in ("|", "&middot;", "\u203a"):
         source = f"<p><a href=1>Home</a> {sign} <a href=2>My garden</a> {sign} or the station</p>"
         found = done(read_html(source.encode()), REVERSED).data.decode()
-        assert (
-            found
-            == f"<p><a href=1>HOME</a> {sign} <a href=2>GARDEN MY</a> {sign} STATION THE OR</p>".replace(
-                "&middot;", "\u00b7"
-            )
+        assert found == f"<p><a href=1>HOME</a> {sign} <a href=2>GARDEN MY</a> {sign} STATION THE OR</p>".replace(
+            "&middot;", "\u00b7"
         )
 
 
@@ -154,10 +149,7 @@ class WithoutBrackets(WordByWord):
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         self.asked += [asked.text for asked in texts]
-        kept = [
-            re.sub(r"\s*\(.*?\)\s*|\s*\[.*?\]\s*|[()\[\]]", " ", asked.text).strip()
-            for asked in texts
-        ]
+        kept = [re.sub(r"\s*\(.*?\)\s*|\s*\[.*?\]\s*|[()\[\]]", " ", asked.text).strip() for asked in texts]
         found = super().translate([AskedText(text.capitalize()) for text in kept])
         return [
             answer if text.endswith((".", "!", "?")) else answer._replace(text=f"{answer.text}?")
@@ -174,10 +166,8 @@ class WithoutBrackets(WordByWord):
         ("I (we) like books [not films].", "I (WE) LIKE BOOKS [NOT FILMS]."),
         ("The house (with {num} rooms (or more)) is red.", "THE HOUSE (WITH {num} ROOMS (OR MORE)) IS RED."),
     ],
-)  # fmt: skip
-def test_what_brackets_enclose_is_translated_by_a_model_that_has_never_seen_them(
-    text: str, written: str
-) -> None:
+)
+def test_what_brackets_enclose_is_translated_by_a_model_that_has_never_seen_them(text: str, written: str) -> None:
     document = Segments(Segment.plain(text, "x"))
     found = translate_document(document, WithoutBrackets())
     assert document.written[0].text == written
@@ -228,9 +218,7 @@ def test_brackets_around_protected_parts_come_back_and_none_is_left_without_a_pa
         ("The 'purple house' is", "HOUSE'", "THE PURPLE IS"),
     ],
 )
-def test_half_a_pair_of_quotation_marks_is_taken_away_and_named(
-    text: str, lost: str, written: str
-) -> None:
+def test_half_a_pair_of_quotation_marks_is_taken_away_and_named(text: str, lost: str, written: str) -> None:
     document = Segments(Segment.plain(text, "x"))
     found = translate_document(document, Losing(lost))
     has_half = lost not in (
@@ -320,7 +308,7 @@ DIGITS = "9" * 5000
         ("json", f'{{"a": "Hello {{x, plural, ={DIGITS}{{house}} other{{houses}}}} {{{DIGITS}}}"}}'),
         ("yaml", f"a: Hello {DIGITS}\nb: {DIGITS}\n"),
     ],
-)  # fmt: skip
+)
 def test_a_number_of_thousands_of_digits_is_text_like_any_other(name: str, text: str) -> None:
     """Python refuses to read such a number."""
     document = read_document(text.encode(), format_named(name))
@@ -418,13 +406,11 @@ def test_the_model_reads_a_word_without_the_placeholder_that_touches_it() -> Non
     ],
 )
 @pytest.mark.parametrize("name", ["json", "md", "csv"])
-def test_statements_of_templates_divide_texts_and_keep_their_order(
-    name: str, text: str, expected: str
-) -> None:
+def test_statements_of_templates_divide_texts_and_keep_their_order(name: str, text: str, expected: str) -> None:
     if "\n" in text and name != "json":
         return
     options = ReadingOptions(columns=("1",))
-    before, after = (json.dumps({"k": each}) if name == "json" else each for each in (text, expected))  # fmt: skip
+    before, after = (json.dumps({"k": each}) if name == "json" else each for each in (text, expected))
     document = read_document(before.encode(), format_named(name), options)
     assert done(document, REVERSED).data.decode() == after
 
@@ -432,7 +418,7 @@ def test_statements_of_templates_divide_texts_and_keep_their_order(
 def test_statements_inside_a_paragraph_of_several_lines_divide_it() -> None:
     document = read_html(b"<p>One <b>dog\n and</b> {n} <i>cats</i></p>")
     assert done(document, REVERSED).data == b"<p><i>CATS</i> {n} <b>AND DOG</b> ONE</p>"
-    found = done(read_document(b"One dog\n{% if x %} and *red\ncats*{% endif %}\n", format_named("md")), REVERSED)  # fmt: skip
+    found = done(read_document(b"One dog\n{% if x %} and *red\ncats*{% endif %}\n", format_named("md")), REVERSED)
     assert found.data == b"DOG ONE {% if x %} *CATS RED* AND{% endif %}\n"
 
 
@@ -450,7 +436,7 @@ def test_a_message_whose_braces_do_not_fit_stays_and_is_named() -> None:
         ("{0, choice, -1#less|0 # a dog|0.5\u2264more dogs}", "{0, choice, -1#LESS|0 # DOG A|0.5\u2264DOGS MORE}"),
         ("{0,choice,0#a {1,choice,0#b dog|1#c} d|1#e}", "{0,choice,0#D {1,choice,0#DOG B|1#C} A|1#E}"),
     ],
-)  # fmt: skip
+)
 def test_the_texts_of_a_choice_are_translated(text: str, expected: str) -> None:
     before, after = (json.dumps({"k": each}, ensure_ascii=False) for each in (text, expected))
     found = done(read_document(before.encode(), format_named("json")), REVERSED)
@@ -458,7 +444,7 @@ def test_the_texts_of_a_choice_are_translated(text: str, expected: str) -> None:
     assert not found.doubts
 
 
-@pytest.mark.parametrize("text", ["{0,choice,no limit}", "{0,choice,0#a dog|b}", "{0,choice,0#a dog"])  # fmt: skip
+@pytest.mark.parametrize("text", ["{0,choice,no limit}", "{0,choice,0#a dog|b}", "{0,choice,0#a dog"])
 def test_a_choice_that_is_broken_stays_and_is_named(text: str) -> None:
     data = json.dumps({"k": text}).encode()
     found = done(read_document(data, format_named("json")))
@@ -484,15 +470,22 @@ class NeverAsked(Identity):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("qt", '<TS version="2.1" language="fr"><context><message><source>Red</source><translation/></message></context></TS>'),
-        ("xliff", '<xliff version="1.2"><file source-language="en" target-language="fr"><body><trans-unit id="1"><source>Red</source></trans-unit></body></file></xliff>'),
-        ("xliff", '<xliff version="2.0" srcLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0"><file id="f"><unit id="1"><segment><source>Red</source></segment></unit></file></xliff>'),
+        (
+            "qt",
+            '<TS version="2.1" language="fr"><context><message><source>Red</source><translation/></message></context></TS>',
+        ),
+        (
+            "xliff",
+            '<xliff version="1.2"><file source-language="en" target-language="fr"><body><trans-unit id="1"><source>Red</source></trans-unit></body></file></xliff>',
+        ),
+        (
+            "xliff",
+            '<xliff version="2.0" srcLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0"><file id="f"><unit id="1"><segment><source>Red</source></segment></unit></file></xliff>',
+        ),
         ("xcstrings", '{"sourceLanguage": "de", "strings": {"Red": {}}, "version": "1.0"}'),
     ],
-)  # fmt: skip
-def test_a_document_in_other_languages_is_refused_before_it_is_translated(
-    name: str, text: str
-) -> None:
+)
+def test_a_document_in_other_languages_is_refused_before_it_is_translated(name: str, text: str) -> None:
     document = read_document(text.encode(), format_named(name))
     assert document.segments
     with pytest.raises(DataError, match="but the model translates from en into"):

@@ -27,16 +27,35 @@ MODEL = ModelTranslator.of(translator(tokenizer_of_words(), beam_size=2))
 WITH_TERMS = ModelTranslator.of(
     translator(tokenizer_of_words()).with_glossary(Glossary.of({"uno": "due", "tre": "sei sette"}))
 )
-PARTS = [*WORDS, "uno due. Tre quattro.", "<b>", "</b>", "<i>", "</i>", "<img>", "<code>x</code>", "{name}", "%s", " ", " ", ".", "\n", "&amp;", "https://x.org", "42", "<p>", "\x01", "\u00a0"]  # fmt: skip
+PARTS = [
+    *WORDS,
+    "uno due. Tre quattro.",
+    "<b>",
+    "</b>",
+    "<i>",
+    "</i>",
+    "<img>",
+    "<code>x</code>",
+    "{name}",
+    "%s",
+    " ",
+    " ",
+    ".",
+    "\n",
+    "&amp;",
+    "https://x.org",
+    "42",
+    "<p>",
+    "\x01",
+    "\u00a0",
+]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("model", [MODEL, WITH_TERMS], ids=["plain", "with a glossary"])
 @settings(max_examples=30)
 @given(parts=st.lists(st.sampled_from(PARTS), max_size=25))
-def test_any_model_leaves_all_markup_and_placeholders(
-    model: ModelTranslator, parts: list[str]
-) -> None:
+def test_any_model_leaves_all_markup_and_placeholders(model: ModelTranslator, parts: list[str]) -> None:
     page = "".join(parts)
     found = translate_document(read_document(page.encode(), format_named("html")), model)
     text = found.data.decode()
@@ -64,17 +83,13 @@ def test_a_document_has_the_terms_and_the_protected_spans() -> None:
 def test_a_term_may_replace_or_bring_in_a_protected_span(terms: dict[str, str], page: str) -> None:
     of_words = train_tokenizer([" ".join([*WORDS, "A4"]), *WORDS], TokenizerConfig())
     model = ModelTranslator.of(translator(of_words).with_glossary(Glossary.of(terms)))
-    text = translate_document(
-        read_document(page.encode(), format_named("html")), model
-    ).data.decode()
+    text = translate_document(read_document(page.encode(), format_named("html")), model).data.decode()
     assert re.search(rf"\b{next(iter(terms.values()))}\b", text)
     assert "uno A4" not in text
 
 
 def test_only_texts_with_markup_are_aligned() -> None:
-    with_links, without = MODEL.translate(
-        [AskedText("uno due tre", True), AskedText("uno due tre")]
-    )
+    with_links, without = MODEL.translate([AskedText("uno due tre", True), AskedText("uno due tre")])
     assert with_links.text == without.text
     assert with_links.links
     assert not without.links
@@ -82,7 +97,7 @@ def test_only_texts_with_markup_are_aligned() -> None:
 
 def test_sentences_do_not_end_inside_a_placeholder() -> None:
     sentences = MODEL.sentences("Uno {a. B} due. Tre https://x.org/A.B. Quattro.")
-    assert [sentence.text for sentence in sentences] == ["Uno {a. B} due.", "Tre https://x.org/A.B.", "Quattro."]  # fmt: skip
+    assert [sentence.text for sentence in sentences] == ["Uno {a. B} due.", "Tre https://x.org/A.B.", "Quattro."]
 
 
 def test_a_translator_without_sentence_splitting_reads_a_text_at_once() -> None:

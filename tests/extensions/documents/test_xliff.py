@@ -20,7 +20,9 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="1.2" xmlns="urn:
 
 def xliff(*units: str, attributes: str = 'source-language="en" target-language="it"') -> str:
     body = "\n".join(f"    {unit}" for unit in units)
-    return f'{HEAD}  <file original="a.txt" datatype="plaintext" {attributes}><body>\n{body}\n  </body></file>\n</xliff>\n'
+    return (
+        f'{HEAD}  <file original="a.txt" datatype="plaintext" {attributes}><body>\n{body}\n  </body></file>\n</xliff>\n'
+    )
 
 
 def unit(source: str, target: str = "", attributes: str = "") -> str:
@@ -32,7 +34,9 @@ def test_a_version_that_is_not_named_is_known_by_its_elements(version: str) -> N
     text = xliff_2(unit_2(segment("The car"))) if version == "2.0" else xliff(unit("The car"))
     named = f'<xliff version="{version}"'
     assert named in text
-    with_version, without = (done(read_xliff(each.encode()), UPPER).data.decode() for each in (text, text.replace(named, "<xliff", 1)))  # fmt: skip
+    with_version, without = (
+        done(read_xliff(each.encode()), UPPER).data.decode() for each in (text, text.replace(named, "<xliff", 1))
+    )
     assert "THE CAR" in without
     assert without == with_version.replace(named, "<xliff", 1)
 
@@ -91,9 +95,7 @@ def test_tags_move_with_their_words() -> None:
 def test_a_new_target_stands_on_a_line_of_its_own_if_the_source_does() -> None:
     text = xliff("<trans-unit id='1'>\n      <source>Hello</source>\n    </trans-unit>")
     result = translated(read_xliff(text.encode()))
-    assert (
-        '<source>Hello</source>\n      <target state="translated">HELLO</target>\n    <' in result
-    )
+    assert '<source>Hello</source>\n      <target state="translated">HELLO</target>\n    <' in result
 
 
 def test_prefixes_of_the_namespace_are_kept() -> None:
@@ -166,7 +168,9 @@ def test_equal_translations_keep_every_byte_and_others_all_tags(units: list[str]
     for trans_unit in root.iter("{*}trans-unit"):
         source, target = trans_unit.find("{*}source"), trans_unit.find("{*}target")
         if target is not None and target.get("state") == "translated":
-            of_source, of_target = ([each.tag for each in side.iter() if isinstance(each.tag, str)][1:] for side in (source, target))  # fmt: skip
+            of_source, of_target = (
+                [each.tag for each in side.iter() if isinstance(each.tag, str)][1:] for side in (source, target)
+            )
             assert sorted(of_source) == sorted(of_target)
 
 
@@ -181,9 +185,7 @@ def test_a_target_gets_the_sentences_that_the_tool_has_marked() -> None:
 
 def test_a_protected_name_is_not_translated() -> None:
     text = xliff(unit('The <mrk mtype="protected">Red Hat</mrk> shop'))
-    assert 'THE <mrk mtype="protected">Red Hat</mrk> SHOP</target>' in translated(
-        read_xliff(text.encode())
-    )
+    assert 'THE <mrk mtype="protected">Red Hat</mrk> SHOP</target>' in translated(read_xliff(text.encode()))
 
 
 @pytest.mark.parametrize(
@@ -214,42 +216,58 @@ def test_white_space_that_has_a_meaning_stays(text: str) -> None:
     document = read_xliff(text.encode())
     assert document.segments[0].keeps_spaces
     assert re.search(r"<target[^>]*>ONE (<g>)?DOG\.(</g>)?\n", translated(document))
-    default = text.replace("<source", '<source xml:space="default"').replace('<source xml:space="default" xml:space="preserve"', '<source xml:space="default"')  # fmt: skip
+    default = text.replace("<source", '<source xml:space="default"').replace(
+        '<source xml:space="default" xml:space="preserve"', '<source xml:space="default"'
+    )
     assert not read_xliff(default.encode()).segments[0].keeps_spaces
 
 
 def test_targets_that_are_no_translations_are_named(caplog: pytest.LogCaptureFixture) -> None:
     marks = '<target><mrk mtype="seg">Uno.</mrk> <mrk mtype="seg"></mrk></target>'
-    document = read_xliff(xliff(unit("A dog.", "<target>A dog.</target>"), unit("One. Two.", marks)).encode())  # fmt: skip
+    document = read_xliff(xliff(unit("A dog.", "<target>A dog.</target>"), unit("One. Two.", marks)).encode())
     assert not document.segments
     assert "units with targets that are equal to their sources: 1 (the first is 1)" in caplog.text
     assert "units with targets in which some sentences are empty: 1" in caplog.text
 
 
 def test_a_file_whose_units_all_have_targets_gets_no_target_language() -> None:
-    text = xliff('<trans-unit id="1"><source>key</source><target>A text</target></trans-unit>', attributes='source-language="en"')  # fmt: skip
+    text = xliff(
+        '<trans-unit id="1"><source>key</source><target>A text</target></trans-unit>', attributes='source-language="en"'
+    )
     assert translated(read_xliff(text.encode())) == text
-    two = text.replace("</file>", "</file>" + text[text.index("<file") : text.index("</file>")].replace("<target>A text</target>", "") + "</file>")  # fmt: skip
+    two = text.replace(
+        "</file>",
+        "</file>"
+        + text[text.index("<file") : text.index("</file>")].replace("<target>A text</target>", "")
+        + "</file>",
+    )
     found = translated(read_xliff(two.encode()))
     assert found.count('target-language="it"') == 1
     assert found.index("A text") < found.index("target-language")
 
 
 def test_tags_of_a_template_of_angular_stay_around_their_words() -> None:
-    source = 'I read <x id="START_LINK"/>the <x id="START_LINK_1"/>red<x id="CLOSE_LINK"/> book<x id="CLOSE_LINK"/> again'
+    source = (
+        'I read <x id="START_LINK"/>the <x id="START_LINK_1"/>red<x id="CLOSE_LINK"/> book<x id="CLOSE_LINK"/> again'
+    )
     assert (
         'AGAIN <x id="START_LINK"/>BOOK <x id="START_LINK_1"/>RED<x id="CLOSE_LINK"/> THE<x id="CLOSE_LINK"/> READ I<'
         in translated(read_xliff(xliff(unit(source)).encode()), REVERSED)
     )
 
 
-@pytest.mark.parametrize("value", ['id="INTERPOLATION_1"', 'id="ICU"', 'id="PH"', 'id="n" equiv-text="{{ n }}"', 'id="n" equiv-text="this.n"'])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    ['id="INTERPOLATION_1"', 'id="ICU"', 'id="PH"', 'id="n" equiv-text="{{ n }}"', 'id="n" equiv-text="this.n"'],
+)
 def test_a_value_in_a_template_takes_the_place_of_a_word(value: str) -> None:
     document = read_xliff(xliff(unit(f"You have <x {value}/> letters")).encode())
     assert f"LETTERS <x {value}/> HAVE YOU<" in translated(document, REVERSED)
 
 
-@pytest.mark.parametrize("line_break", ['<x id="LINE_BREAK" ctype="lb"/>', '<ph id="1" ctype="lb"/>', '<x id="1" ctype="pb"/>'])  # fmt: skip
+@pytest.mark.parametrize(
+    "line_break", ['<x id="LINE_BREAK" ctype="lb"/>', '<ph id="1" ctype="lb"/>', '<x id="1" ctype="pb"/>']
+)
 def test_a_line_break_divides_two_words(line_break: str) -> None:
     document = read_xliff(xliff(unit(f"One dog{line_break}Two cats")).encode())
     assert plain_text(document.segments[0].pieces) == "One dog Two cats"
@@ -257,15 +275,11 @@ def test_a_line_break_divides_two_words(line_break: str) -> None:
 
 
 def test_a_tag_that_stands_for_one_of_the_page_is_no_value() -> None:
-    document = read_xliff(
-        xliff(unit('You have<x id="n" equiv-text="&lt;img&gt;"/> letters')).encode()
-    )
+    document = read_xliff(xliff(unit('You have<x id="n" equiv-text="&lt;img&gt;"/> letters')).encode())
     assert plain_text(document.segments[0].pieces) == "You have letters"
 
 
-def xliff_2(
-    *units: str, attributes: str = ' srcLang="en" trgLang="it"', version: str = "2.0"
-) -> str:
+def xliff_2(*units: str, attributes: str = ' srcLang="en" trgLang="it"', version: str = "2.0") -> str:
     body = "\n    ".join(units)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="{version}" xmlns="urn:oasis:names:tc:xliff:document:2.0"{attributes}>\n  <file id="f">\n    {body}\n  </file>\n</xliff>\n'
 
@@ -295,17 +309,24 @@ def target_of(source: str, order: WordByWord = REVERSED, data: str = "") -> str:
             segment("Good day.", '<target xml:lang="it" order="2" />', ' id="s" state="initial" subState="my:x"'),
             segment("Good day.", '<target xml:lang="it" order="2">GOOD DAY.</target>', ' id="s" state="translated"'),
         ),
-        (segment("Good day.", "<target>x</target>", " state='initial'"), segment("Good day.", "<target>GOOD DAY.</target>", ' state="translated"')),
+        (
+            segment("Good day.", "<target>x</target>", " state='initial'"),
+            segment("Good day.", "<target>GOOD DAY.</target>", ' state="translated"'),
+        ),
         (segment("Good day.", "<target>Ciao.</target>"), segment("Good day.", "<target>Ciao.</target>")),
-        (segment("Good day.", "<target>Ciao.</target>", ' state="final"'), segment("Good day.", "<target>Ciao.</target>", ' state="final"')),
-        (segment("Good day.", "<target/>", ' state="reviewed"'), segment("Good day.", "<target/>", ' state="reviewed"')),
+        (
+            segment("Good day.", "<target>Ciao.</target>", ' state="final"'),
+            segment("Good day.", "<target>Ciao.</target>", ' state="final"'),
+        ),
+        (
+            segment("Good day.", "<target/>", ' state="reviewed"'),
+            segment("Good day.", "<target/>", ' state="reviewed"'),
+        ),
         (segment("12"), segment("12")),
         ("<ignorable><source> and </source></ignorable>", "<ignorable><source> and </source></ignorable>"),
     ],
-)  # fmt: skip
-def test_a_segment_of_xliff_2_gets_a_target_if_it_has_none(
-    given_segment: str, wanted: str, version: str
-) -> None:
+)
+def test_a_segment_of_xliff_2_gets_a_target_if_it_has_none(given_segment: str, wanted: str, version: str) -> None:
     other = segment("Yes.", "<target>S\u00ec.</target>")
     text = xliff_2(unit_2(given_segment, other), version=version)
     assert translated(read_xliff(text.encode())) == xliff_2(unit_2(wanted, other), version=version)
@@ -313,7 +334,9 @@ def test_a_segment_of_xliff_2_gets_a_target_if_it_has_none(
 
 def test_several_segments_of_a_unit_each_get_their_target() -> None:
     gap = "<ignorable><source> </source></ignorable>"
-    text = xliff_2(unit_2(segment("One red car."), gap, segment("Two.", "<target>Due.</target>"), gap, segment("Three.")))  # fmt: skip
+    text = xliff_2(
+        unit_2(segment("One red car."), gap, segment("Two.", "<target>Due.</target>"), gap, segment("Three."))
+    )
     document = read_xliff(text.encode())
     assert [each.place for each in document.segments] == ["unit u, segment 1", "unit u, segment 3"]
     found = translated(document)
@@ -338,25 +361,31 @@ def test_translate_no_counts_for_all_inside_unless_it_is_yes_there() -> None:
         ('The <sc id="1"/>red<ec startRef="1"/> car', 'CAR <sc id="1"/>RED<ec startRef="1"/> THE'),
         ('The <mrk id="m" type="term">red</mrk> car', 'CAR <mrk id="m" type="term">RED</mrk> THE'),
         ('The <mrk id="m" translate="no">red</mrk> car', 'CAR <mrk id="m" translate="no">red</mrk> THE'),
-        ('The <sm id="m" type="comment"/>red<em startRef="m"/> car', 'CAR <sm id="m" type="comment"/>RED<em startRef="m"/> THE'),
+        (
+            'The <sm id="m" type="comment"/>red<em startRef="m"/> car',
+            'CAR <sm id="m" type="comment"/>RED<em startRef="m"/> THE',
+        ),
         ('You have <ph id="1"/> cars', 'CARS <ph id="1"/> HAVE YOU'),
         ('You have <ph id="1" dataRef="v"/> cars', 'CARS <ph id="1" dataRef="v"/> HAVE YOU'),
-        ('Red <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> car', 'CAR <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> RED'),
+        (
+            'Red <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> car',
+            'CAR <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> RED',
+        ),
         ("A &lt;b&gt; &amp; c", "C &amp; &lt;b&gt; A"),
     ],
-)  # fmt: skip
+)
 def test_codes_of_xliff_2_move_with_their_words(source: str, target: str) -> None:
-    assert (
-        target_of(source, data='<data id="v">%d</data>' if "dataRef=" in source else "") == target
-    )
+    assert target_of(source, data='<data id="v">%d</data>' if "dataRef=" in source else "") == target
 
 
 @pytest.mark.parametrize(
     "code", ['<ph id="1" type="fmt" subType="xlf:lb"/>', '<ph id="1" dataRef="b"/>', '<ph id="1" equiv="LINE_BREAK"/>']
-)  # fmt: skip
+)
 def test_a_break_of_xliff_2_divides_two_words(code: str) -> None:
     data = '<data id="b">&lt;br/></data>'
-    assert f"RED{code} CAR" in target_of(f"Red{code}car", UPPER, data) or f"RED {code}CAR" in target_of(f"Red{code}car", UPPER, data)  # fmt: skip
+    assert f"RED{code} CAR" in target_of(f"Red{code}car", UPPER, data) or f"RED {code}CAR" in target_of(
+        f"Red{code}car", UPPER, data
+    )
 
 
 def test_a_translation_in_doubt_of_xliff_2_is_named_in_its_sub_state() -> None:
@@ -417,11 +446,16 @@ def test_a_target_whose_every_sentence_is_empty_is_translated_into_its_marks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     marks = [f'<mrk mtype="seg" mid="{number}">{{}}</mrk>' for number in (1, 2)]
-    source = "<seg-source>{} {}</seg-source>".format(*(mark.format(text) for mark, text in zip(marks, ("A dog.", "A cat."), strict=True)))  # fmt: skip
-    for empty in ('<mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk>', '<mrk mtype="seg" mid="1"><mrk mtype="x"/></mrk>'):  # fmt: skip
+    source = "<seg-source>{} {}</seg-source>".format(
+        *(mark.format(text) for mark, text in zip(marks, ("A dog.", "A cat."), strict=True))
+    )
+    for empty in (
+        '<mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk>',
+        '<mrk mtype="seg" mid="1"><mrk mtype="x"/></mrk>',
+    ):
         text = xliff(unit("A dog. A cat.", f"{source}<target>{empty}</target>"))
         result = translated(read_xliff(text.encode()))
-        wanted = " ".join(mark.format(each) for mark, each in zip(marks, ("A DOG.", "A CAT."), strict=True))  # fmt: skip
+        wanted = " ".join(mark.format(each) for mark, each in zip(marks, ("A DOG.", "A CAT."), strict=True))
         assert f'<target state="translated">{wanted}</target>' in result
     assert "sentences are empty" not in caplog.text
     # A tag that is no mark of a sentence is somebody's translation.
@@ -435,23 +469,31 @@ def test_a_segment_of_xliff_2_whose_target_has_empty_marks_alone_is_translated()
 
 
 def test_texts_inside_codes_are_translated_in_the_target_alone() -> None:
-    code = '<ph id="1">&lt;img alt="<sub>The red house &amp; <g id="2">dog</g>.</sub>" title="<sub>A cat</sub>"&gt;</ph>'
+    code = (
+        '<ph id="1">&lt;img alt="<sub>The red house &amp; <g id="2">dog</g>.</sub>" title="<sub>A cat</sub>"&gt;</ph>'
+    )
     result = translated(read_xliff(xliff(unit(f"I see {code} now.")).encode()), REVERSED)
-    done_code = '<ph id="1">&lt;img alt="<sub><g id="2">DOG</g>. &amp; HOUSE RED THE</sub>" title="<sub>CAT A</sub>"&gt;</ph>'
+    done_code = (
+        '<ph id="1">&lt;img alt="<sub><g id="2">DOG</g>. &amp; HOUSE RED THE</sub>" title="<sub>CAT A</sub>"&gt;</ph>'
+    )
     assert f"<source>I see {code} now.</source>" in result
     assert f"NOW. {done_code} SEE I</target>" in result
     # A code that begins a range, and a unit without other words.
     for source, target in (
-        ('<bpt id="1">&lt;a title="<sub>A cat</sub>"&gt;</bpt>the dog<ept id="1">&lt;/a&gt;</ept> is', 'IS <bpt id="1">&lt;a title="<sub>CAT A</sub>"&gt;</bpt>DOG THE<ept id="1">&lt;/a&gt;</ept>'),
+        (
+            '<bpt id="1">&lt;a title="<sub>A cat</sub>"&gt;</bpt>the dog<ept id="1">&lt;/a&gt;</ept> is',
+            'IS <bpt id="1">&lt;a title="<sub>CAT A</sub>"&gt;</bpt>DOG THE<ept id="1">&lt;/a&gt;</ept>',
+        ),
         ('<it id="1" pos="open"><sub>A cat</sub></it> 12', '<it id="1" pos="open"><sub>CAT A</sub></it> 12'),
-        ('<ph id="1">x<sub>A <ph id="2">y<sub>red dog</sub></ph> cat</sub></ph>', '<ph id="1">x<sub>CAT <ph id="2">y<sub>DOG RED</sub></ph> A</sub></ph>'),
-    ):  # fmt: skip
+        (
+            '<ph id="1">x<sub>A <ph id="2">y<sub>red dog</sub></ph> cat</sub></ph>',
+            '<ph id="1">x<sub>CAT <ph id="2">y<sub>DOG RED</sub></ph> A</sub></ph>',
+        ),
+    ):
         found = done(read_xliff(xliff(unit(source)).encode()), REVERSED)
         assert f'<target state="translated">{target}</target>' in found.data.decode()
         assert found.num_segments == 1
-    assert "<target" not in translated(
-        read_xliff(xliff(unit('<ph id="1"><sub>12</sub></ph>')).encode())
-    )
+    assert "<target" not in translated(read_xliff(xliff(unit('<ph id="1"><sub>12</sub></ph>')).encode()))
 
 
 def test_a_text_inside_a_code_of_a_message_is_named() -> None:

@@ -24,8 +24,7 @@ def elements(draw: st.DrawFn, depth: int = 3) -> str:
     name = draw(NAMES)
     values = draw(st.lists(TEXTS, max_size=2))
     attributes = "".join(
-        f" k{number}='{escaped_xml(value).replace(chr(39), '&#39;')}'"
-        for number, value in enumerate(values)
+        f" k{number}='{escaped_xml(value).replace(chr(39), '&#39;')}'" for number, value in enumerate(values)
     )
     inner = ""
     for _ in range(draw(st.integers(0, 3)) if depth else 0):
@@ -118,9 +117,7 @@ def test_places_are_those_of_the_text_in_every_encoding(encoding: str) -> None:
 
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("named", ["", ' encoding="utf-16"', ' encoding="UTF-16LE"'])
-def test_a_text_in_utf_16_without_a_mark_is_known_by_its_first_bytes(
-    codec: str, named: str
-) -> None:
+def test_a_text_in_utf_16_without_a_mark_is_known_by_its_first_bytes(codec: str, named: str) -> None:
     if "LE" in named:
         named = named.replace("LE", codec[-2:].upper())
     data = f'<?xml version="1.0"{named}?><a>b€<c/></a>'.encode(codec)

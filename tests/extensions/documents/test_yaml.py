@@ -109,9 +109,7 @@ def squeezed(value: Any, *, is_changed: bool) -> Any:
 
 @pytest.mark.long
 @given(VALUES, st.sampled_from([None, True, False]), st.sampled_from([None, "'", '"', "|", ">"]))
-def test_all_strings_change_and_nothing_else(
-    value: Any, flow: bool | None, style: str | None
-) -> None:
+def test_all_strings_change_and_nothing_else(value: Any, flow: bool | None, style: str | None) -> None:
     # Names and placeholders such as @a and %a are protected, so they do not change.
     assume(not any(find_spans(text) or "%" in text for text in strings_of(value)))
     text = yaml.safe_dump(value, default_flow_style=flow, default_style=style, allow_unicode=True)
@@ -131,9 +129,7 @@ def test_a_translation_that_would_be_read_as_something_else_is_quoted() -> None:
 
 
 def test_patterns_choose_values() -> None:
-    document = read_yaml(
-        b"a: one\nlist:\n- {t: two, u: three}\n", ReadingOptions(values=("list.*.t",))
-    )
+    document = read_yaml(b"a: one\nlist:\n- {t: two, u: three}\n", ReadingOptions(values=("list.*.t",)))
     assert done(document, UPPER).data == b"a: one\nlist:\n- {t: TWO, u: three}\n"
 
 
@@ -162,8 +158,17 @@ def test_a_character_that_yaml_does_not_allow_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["type: table", "align: left", "direction: ltr", "method: post", "role: button", "text-align: end", "layout: two-columns", "rel: noopener"],
-)  # fmt: skip
+    [
+        "type: table",
+        "align: left",
+        "direction: ltr",
+        "method: post",
+        "role: button",
+        "text-align: end",
+        "layout: two-columns",
+        "rel: noopener",
+    ],
+)
 def test_a_small_word_below_a_key_for_programs_stays(line: str) -> None:
     text = f"title: the dog\n{line}\n"
     assert translated(read_yaml(text.encode())) == f"title: THE DOG\n{line}\n"
@@ -174,7 +179,7 @@ def test_a_small_word_below_a_key_for_programs_stays(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line", ["type: Savings account", "type: the dog", "role: Developer", "types: table", "format: format"]
-)  # fmt: skip
+)
 def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
     key, _, value = line.partition(": ")
     assert translated(read_yaml(f"{line}\n".encode())) == f"{key}: {value.upper()}\n"

@@ -16,7 +16,7 @@ from transformer_cli.extensions.exchange.hugging_face_models import (
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.storage.filesystem import tensors_content
 
-SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 1, "max_length": 20}  # fmt: skip
+SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 1, "max_length": 20}
 SHARED = VocabularySizes(30, 30, are_shared=True)
 SEPARATE = VocabularySizes(30, 20, are_shared=False)
 POST = {"norm_placement": "post"}
@@ -31,7 +31,10 @@ SHAPES: dict[str, tuple[dict[str, Any], VocabularySizes]] = {
     "post-norm, two vocabularies": (POST | {"activation": "silu"}, SEPARATE),
     "post-norm, two vocabularies, three tables": (POST | NONE | {"activation": "gelu"}, SEPARATE),
     "post-norm, sines and cosines in halves": (POST | ALL | {"positions": "sinusoidal_halves"}, SHARED),
-    "post-norm, no biases": (POST | ALL | {"attention_bias": False, "feed_forward_bias": False, "output_bias": False}, SHARED),
+    "post-norm, no biases": (
+        POST | ALL | {"attention_bias": False, "feed_forward_bias": False, "output_bias": False},
+        SHARED,
+    ),
     "pre-norm, one table": (ALL, SHARED),
     "pre-norm, one vocabulary, two tables": ({"scale_embeddings": False}, SHARED),
     "pre-norm, two vocabularies": ({}, SEPARATE),
@@ -44,7 +47,7 @@ SHAPES: dict[str, tuple[dict[str, Any], VocabularySizes]] = {
     "norm of embeddings, three tables": (BART | NONE, SEPARATE),
     "pre-norm and norm of embeddings": (MBART | ALL | {"positions": "learned"}, SHARED),
     "pre-norm and norm of embeddings, two vocabularies": (MBART, SEPARATE),
-}  # fmt: skip
+}
 
 
 def random_model(changes: dict[str, Any], vocabularies: VocabularySizes) -> Transformer:

@@ -50,9 +50,16 @@ ITALIAN = [
     "«Buongiorno», disse lei; (lui dormiva l'altro ieri, nell'ombra).",
 ]
 STUDENT: dict[str, Any] = {
-    "start_embedding": "zero", "positions": "sinusoidal_marian", "norm_eps": 1e-6, "norm_placement": "post",
-    "tie_embeddings": "all", "d_model": 64, "d_ff": 128, "num_heads": 4, "decoder_layer": "ssru",
-}  # fmt: skip
+    "start_embedding": "zero",
+    "positions": "sinusoidal_marian",
+    "norm_eps": 1e-6,
+    "norm_placement": "post",
+    "tie_embeddings": "all",
+    "d_model": 64,
+    "d_ff": 128,
+    "num_heads": 4,
+    "decoder_layer": "ssru",
+}
 """What the programs in browsers ask of a model."""
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2}
 
@@ -75,9 +82,7 @@ def sentencepiece_pair() -> tuple[Tokenizer, Tokenizer]:
     entries = ["</s>", "<unk>", *pieces, "<start>", "<pad>"]
     vocabulary = {entry: index for index, entry in enumerate(entries)}
     specials = SpecialEntries(unk=1, pad=len(entries) - 1, start=len(entries) - 2, end=0)
-    found = marian_tokenizers(
-        (models[0], models[1]), (vocabulary, vocabulary), (specials, specials)
-    )
+    found = marian_tokenizers((models[0], models[1]), (vocabulary, vocabulary), (specials, specials))
     return found.source, found.target
 
 

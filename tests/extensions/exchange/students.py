@@ -36,9 +36,7 @@ def installed_engine(folder: Path) -> Path:
         return Path(named)
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip(
-            "bergamot-translator: needs npm, or TFM_BERGAMOT_TRANSLATOR with the folder of the package"
-        )
+        pytest.skip("bergamot-translator: needs npm, or TFM_BERGAMOT_TRANSLATOR with the folder of the package")
     command = [npm, "install", "--prefix", str(folder), "--no-save", NPM_PACKAGE]
     if subprocess.run(command, capture_output=True, timeout=120, check=False).returncode:
         pytest.skip(f"bergamot-translator: npm cannot install {NPM_PACKAGE}")
@@ -69,6 +67,6 @@ def translated_by_firefox(lines: Sequence[str]) -> list[str]:
     if python is None:
         pytest.skip("fxtranslate: TFM_FXTRANSLATE must name a Python in which it is installed")
     command = [python, "-c", _FIREFOX, str(MODEL), str(VOCABULARY)]
-    finished = subprocess.run(command, input=json.dumps(list(lines)), capture_output=True, text=True, check=True)  # fmt: skip
+    finished = subprocess.run(command, input=json.dumps(list(lines)), capture_output=True, text=True, check=True)
     found: Any = json.loads(finished.stdout)
     return [str(text) for text in found]

@@ -112,25 +112,18 @@ def argos_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--target",
         str(folder),
     ]
-    installed = subprocess.run(
-        [*command, "argostranslate>=1.11,<2"], capture_output=True, check=False
-    )
+    installed = subprocess.run([*command, "argostranslate>=1.11,<2"], capture_output=True, check=False)
     if installed.returncode:
         pytest.skip("pip cannot install argostranslate here")
     return folder
 
 
 @pytest.mark.slow
-def test_argos_translate_itself_prints_the_same(
-    trained: TrainedModel, tmp_path: Path, argos_library: Path
-) -> None:
+def test_argos_translate_itself_prints_the_same(trained: TrainedModel, tmp_path: Path, argos_library: Path) -> None:
     """With a beam of 1 its search is greedy search; its length penalty then changes nothing."""
     path = tmp_path / "en-it.argosmodel"
     export_run(trained, ArgosFormat(), path, lines=ENGLISH)
-    places = {
-        name: str(tmp_path / name)
-        for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
-    }
+    places = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
     environment = {**os.environ, **places, "PYTHONPATH": str(argos_library), "ARGOS_BEAM_SIZE": "1"}
     command = [sys.executable, "-c", LOADER, str(path), json.dumps(ENGLISH)]
     finished = subprocess.run(command, env=environment, capture_output=True, check=False)

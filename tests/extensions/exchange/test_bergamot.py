@@ -165,9 +165,7 @@ def with_shortlist(trained: TrainedModel) -> TrainedModel:
     """The run with random translations of each token, and decoding.shortlist."""
     tokenizer = trained.source_tokenizer
     size, generator = tokenizer.vocab_size, np.random.default_rng(1)
-    lists = [
-        generator.choice(np.arange(4, size), number % 6, replace=False) for number in range(size)
-    ]
+    lists = [generator.choice(np.arange(4, size), number % 6, replace=False) for number in range(size)]
     content = shortlist_content(
         np.cumsum([0, *map(len, lists)]),
         np.concatenate(lists).astype(np.int64),
@@ -193,9 +191,7 @@ def test_a_shortlist_that_the_run_uses_comes_along_with_the_same_candidates(tmp_
     back = load_trained(run.path)
     settings = ShortlistConfig(frequent=1, best=250)
     both = [
-        load_shortlist(
-            shortlist_path(one.folder), of_one, (one.source_tokenizer, one.target_tokenizer)
-        )
+        load_shortlist(shortlist_path(one.folder), of_one, (one.source_tokenizer, one.target_tokenizer))
         for one, of_one in (
             (trained, trained.config.decoding.shortlist or settings),
             (back, settings),
@@ -205,9 +201,7 @@ def test_a_shortlist_that_the_run_uses_comes_along_with_the_same_candidates(tmp_
         found = []
         for one, shortlist in zip((trained, back), both, strict=True):
             ids = (*one.source_tokenizer.encode(line), Tokenizer.eos_id)
-            found.append(
-                {one.target_tokenizer.entries[index] for index in shortlist.of(ids).tolist()}
-            )
+            found.append({one.target_tokenizer.entries[index] for index in shortlist.of(ids).tolist()})
         assert found[0] == found[1]
         assert len(found[0]) < 100
 
@@ -246,9 +240,7 @@ def test_the_folder_says_what_translatelocally_asks(student: tuple[TrainedModel,
         ({"start_embedding": "learned"}, "model.start_embedding: learned"),
     ],
 )
-def test_a_setting_that_its_programs_lack_is_named(
-    changes: dict[str, Any], setting: str, tmp_path: Path
-) -> None:
+def test_a_setting_that_its_programs_lack_is_named(changes: dict[str, Any], setting: str, tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run", **changes)
     assert setting in [one.setting for one in possible_formats(trained.config)["bergamot"]]
     with pytest.raises(ConfigError, match="--to bergamot: the format cannot hold this model"):

@@ -67,9 +67,7 @@ def test_the_engine_is_found_in_node_modules_here_or_above_or_where_it_is_named(
         assert (found.version, found.wasm) == ("9.9.9", b"\0asm\1\2")
 
 
-def test_without_the_engine_a_command_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_engine_a_command_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInputError, match="which is not in node_modules") as caught:
         read_engine(None)
@@ -122,9 +120,7 @@ def test_two_vocabularies_are_two_files(package: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_page_allows_its_own_scripts_and_nothing_else(package: Path, tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run")
-    files = browser_files(
-        trained.config, bergamot_files(trained, is_rounded=True), read_engine(package)
-    )
+    files = browser_files(trained.config, bergamot_files(trained, is_rounded=True), read_engine(package))
     page = files["index.html"].decode()
     [policy] = re.findall('<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
     rules = dict(one.split(" ", 1) for one in html.unescape(policy).split("; "))
@@ -143,9 +139,7 @@ def test_the_page_allows_its_own_scripts_and_nothing_else(package: Path, tmp_pat
     assert found["files"].keys() == {"program", "wasm", "model", "vocabulary"}
     # Another model is another address, whatever a browser has kept.
     other = small_student(tmp_path / "other", d_ff=64)
-    files = browser_files(
-        other.config, bergamot_files(other, is_rounded=True), read_engine(package)
-    )
+    files = browser_files(other.config, bergamot_files(other, is_rounded=True), read_engine(package))
     [facts] = re.findall(r'id="facts">(.*?)</script>', files["index.html"].decode())
     changed = json.loads(facts)["files"]
     assert {name for name in changed if changed[name] != found["files"][name]} == {"model"}

@@ -50,18 +50,16 @@ def web_space(folder: Path) -> Iterator[str]:
 def set_offline(driver: webdriver.Chrome, *, is_offline: bool) -> None:
     conditions = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     driver.execute_cdp_cmd("Network.enable", {})
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": is_offline, **conditions})  # fmt: skip
+    driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": is_offline, **conditions})
 
 
 def require_translated(page: Page, sentence: str) -> str:
-    page.wait("document.querySelector('#output .sentence') && document.getElementById('progress').hidden", 60)  # fmt: skip
+    page.wait("document.querySelector('#output .sentence') && document.getElementById('progress').hidden", 60)
     assert page.js("document.getElementById('source').value") == sentence
     return page.output
 
 
-def test_a_page_from_a_disk_translates_without_a_network(
-    folder: Path, offline_driver: webdriver.Chrome
-) -> None:
+def test_a_page_from_a_disk_translates_without_a_network(folder: Path, offline_driver: webdriver.Chrome) -> None:
     set_offline(offline_driver, is_offline=True)
     page = Page(offline_driver, (folder / "index.html").as_uri())
     page.look(1200)
@@ -77,7 +75,7 @@ def test_a_page_from_a_disk_translates_without_a_network(
     assert paragraphs[0].startswith("Dov'è la stazione? ")
     assert paragraphs[1] == ""
     # Pointing at the source lights the sentence in both places, also behind a character of two code units.
-    sources = page.js("[...document.querySelectorAll('#mirror .sentence')].map((one) => one.textContent)")  # fmt: skip
+    sources = page.js("[...document.querySelectorAll('#mirror .sentence')].map((one) => one.textContent)")
     assert sources == ["Where is the station?", "Anna is at the table.", "The \U0001f600 is small."]
     assert page.complaints() == []
 
@@ -93,7 +91,10 @@ def test_a_page_of_a_web_space_goes_on_when_the_network_is_cut(
     from_web = require_translated(page, sentence)
     set_offline(offline_driver, is_offline=True)
     asked = [*_Quiet.asked]
-    assert {path.split("?")[0] for path in asked} == {"/", *(f"/files/{name}.js" for name in ("program", "wasm", "model", "vocabulary"))}  # fmt: skip
+    assert {path.split("?")[0] for path in asked} == {
+        "/",
+        *(f"/files/{name}.js" for name in ("program", "wasm", "model", "vocabulary")),
+    }
     page.write(TEXT)
     page.wait("document.querySelectorAll('#output .sentence').length === 3")
     page.wait_until_translated()
@@ -102,16 +103,16 @@ def test_a_page_of_a_web_space_goes_on_when_the_network_is_cut(
     assert page.complaints() == []
 
 
-def test_the_page_offers_nothing_that_only_a_server_can_do(
-    folder: Path, offline_driver: webdriver.Chrome
-) -> None:
+def test_the_page_offers_nothing_that_only_a_server_can_do(folder: Path, offline_driver: webdriver.Chrome) -> None:
     page = Page(offline_driver, (folder / "index.html").as_uri())
     page.again(q=known_sentences()[0])
     require_translated(page, known_sentences()[0])
-    shown = page.js("[...document.querySelectorAll('[data-served], #pick-file')].filter((one) => one.checkVisibility()).length")  # fmt: skip
+    shown = page.js(
+        "[...document.querySelectorAll('[data-served], #pick-file')].filter((one) => one.checkVisibility()).length"
+    )
     assert shown == 0
     assert page.js("document.querySelectorAll('#output [role=button]').length") == 0
-    assert "Texts do not leave this browser" in page.js("document.querySelector('footer').textContent")  # fmt: skip
+    assert "Texts do not leave this browser" in page.js("document.querySelector('footer').textContent")
 
 
 def test_the_policy_of_the_page_lets_no_text_out(
@@ -126,9 +127,7 @@ def test_the_policy_of_the_page_lets_no_text_out(
         f"fetch('{web_space}?secret').then(() => 'out', () => 'kept')",
         f"new Promise((done) => {{ const image = new Image(); image.onload = () => done('out'); image.onerror = () => done('kept'); image.src = '{web_space}index.html?secret'; }})",
     ):
-        found = offline_driver.execute_async_script(
-            f"const done = arguments[0]; ({attempt}).then(done)"
-        )
+        found = offline_driver.execute_async_script(f"const done = arguments[0]; ({attempt}).then(done)")
         assert found == "kept"
     assert not any("secret" in path for path in _Quiet.asked)
     page.complaints()
@@ -141,7 +140,7 @@ def test_the_policy_of_the_page_lets_no_text_out(
         ("wasm", b'tfmTake("wasm", "H4sI', "The file files/wasm.js is damaged: copy the whole folder again."),
         ("vocabulary", b'tfmTake("vocabulary", "H4sIAAAA");', "The file files/vocabulary.js is damaged"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_missing_or_damaged_is_named_on_the_page(
     name: str, content: bytes | None, message: str, folder: Path, offline_driver: webdriver.Chrome
 ) -> None:

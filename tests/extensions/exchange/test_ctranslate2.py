@@ -71,9 +71,7 @@ def test_without_any_text_random_words_are_compared(tmp_path: Path) -> None:
 class OtherWeights(CTranslate2Format):
     """Exports the model with one changed weight."""
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         weight = trained.model.decoder.layers[1].feed_forward.down.weight
         kept = weight.detach().clone()
         weight.data.mul_(-1.0)
@@ -84,9 +82,7 @@ class OtherWeights(CTranslate2Format):
 class OtherTokens(CTranslate2Format):
     """Exports a tokenizer that does not append [EOS]."""
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         super().write(trained, path, quantization=quantization)
         file = path / "source.tokenizer.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"post_processor": None}))
@@ -127,9 +123,7 @@ def test_a_model_that_translates_otherwise_is_an_error_and_leaves_nothing(
 
 def test_settings_in_the_way_are_named(tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", qk_norm=True)
-    with pytest.raises(
-        ConfigError, match=r"model\.qk_norm: true \(CTranslate2 has no such layer\)"
-    ):
+    with pytest.raises(ConfigError, match=r"model\.qk_norm: true \(CTranslate2 has no such layer\)"):
         export_run(trained, CTranslate2Format(), tmp_path / "out")
 
 

@@ -124,9 +124,7 @@ def test_pytorch_translates_what_has_a_banned_token_a_broken_character_or_a_wish
 ) -> None:
     [[usual]] = engines.ctranslate2.translate(REQUESTS[:1], GREEDY)
     engines.num_calls, engines.broken = 0, {usual.ids}
-    assert engines.ctranslate2.translate(REQUESTS[:1], GREEDY) == engines.pytorch.translate(
-        REQUESTS[:1], GREEDY
-    )
+    assert engines.ctranslate2.translate(REQUESTS[:1], GREEDY) == engines.pytorch.translate(REQUESTS[:1], GREEDY)
     assert engines.num_calls == 1
     engines.broken = set()
     model = model_without_banned_tokens()
@@ -140,12 +138,8 @@ def test_pytorch_translates_what_has_a_banned_token_a_broken_character_or_a_wish
     assert not any(TOKENIZER.unk_id in one.ids for [one] in found)
 
 
-@pytest.mark.parametrize(
-    "name", ["split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"]
-)
-def test_the_settings_of_the_text_pipeline_are_those_of_every_engine(
-    name: str, engines: Engines
-) -> None:
+@pytest.mark.parametrize("name", ["split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"])
+def test_the_settings_of_the_text_pipeline_are_those_of_every_engine(name: str, engines: Engines) -> None:
     options = GREEDY.model_copy(update={name: not getattr(GREEDY, name)})
     usual = engines.ctranslate2.translate(REQUESTS[:1], GREEDY)
     assert engines.ctranslate2.translate(REQUESTS[:1], options) == usual

@@ -22,9 +22,7 @@ from transformer_cli.text import SequenceFormat
 from ...decoding.small_translators import CPU, random_model, tokenizer_of_words
 
 TOKENIZER = tokenizer_of_words()
-REQUESTS = [
-    Request((*range(4, 4 + length), TOKENIZER.eos_id)) for length in (3, 1, 8, 5, 1, 2, 7, 4)
-]
+REQUESTS = [Request((*range(4, 4 + length), TOKENIZER.eos_id)) for length in (3, 1, 8, 5, 1, 2, 7, 4)]
 MODELS: dict[str, dict[str, object]] = {
     "pre-norm": {},
     "post-norm": {"norm_placement": "post"},
@@ -52,9 +50,7 @@ def engines_of(model: Transformer) -> tuple[CTranslate2Engine, PyTorchEngine]:
     translator = ctranslate2_translator(ctranslate2_files(model, TOKENIZER), "cpu", "float32", 1)
     limit = num_positions(model.config)
     size = TOKENIZER.vocab_size
-    return CTranslate2Engine(
-        translator, special_ids, limit, size, TOKENIZER.has_whole_characters, _never
-    ), pytorch
+    return CTranslate2Engine(translator, special_ids, limit, size, TOKENIZER.has_whole_characters, _never), pytorch
 
 
 def _never() -> PyTorchEngine:
@@ -75,11 +71,7 @@ def test_greedy_tokens_and_scores_are_those_of_pytorch(changes: dict[str, object
     found = ours._search([request.ids for request in REQUESTS], 11, options)
     expected = theirs.translate(REQUESTS, options)
     banned = {TOKENIZER.pad_id, TOKENIZER.sos_id}  # by PyTorch's engine
-    compared = [
-        (mine, yours)
-        for [mine], [yours] in zip(found, expected, strict=True)
-        if banned.isdisjoint(mine.ids)
-    ]
+    compared = [(mine, yours) for [mine], [yours] in zip(found, expected, strict=True) if banned.isdisjoint(mine.ids)]
     assert len(compared) >= len(REQUESTS) // 2
     for mine, yours in compared:
         assert mine.ids == yours.ids

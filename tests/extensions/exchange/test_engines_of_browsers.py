@@ -161,10 +161,7 @@ def test_languages_are_those_of_the_name_of_the_model_as_in_firefox(tmp_path: Pa
 # A shortlist beside it.
 
 NUM_ENTRIES = parsed_model(VOCABULARY.read_bytes(), "vocab.spm").trainer_spec.vocab_size
-LISTS = [
-    [(7 * row + 11 * number) % NUM_ENTRIES for number in range(row % 5)]
-    for row in range(NUM_ENTRIES)
-]
+LISTS = [[(7 * row + 11 * number) % NUM_ENTRIES for number in range(row % 5)] for row in range(NUM_ENTRIES)]
 LISTS[-1] = [0]
 SHORTLIST = "lex.50.50.enit.s2t.bin"
 
@@ -185,9 +182,7 @@ def test_a_binary_shortlist_comes_along_with_the_candidates_of_its_programs(tmp_
     assert "decoding.shortlist={frequent: 50, best: 4}" in found.notes[1]
     trained = load_trained(run.path)
     both = trained.source_tokenizer, trained.target_tokenizer
-    shortlist = load_shortlist(
-        run.path / "shortlist.npz", ShortlistConfig(frequent=50, best=4), both
-    )
+    shortlist = load_shortlist(run.path / "shortlist.npz", ShortlistConfig(frequent=50, best=4), both)
     library = SentencePieceProcessor(model_file=str(VOCABULARY))
     for text in known_sentences()[:20]:
         source = [*library.encode(text), 0]
@@ -234,8 +229,11 @@ DAMAGED_SHORTLISTS = {
     "another bit": (changed(GOOD, 16, "<Q", 51), "its checksum does not fit"),
     "a huge size": (changed(GOOD, 32, "<Q", 2**63), "its head tells of"),
     "other vocabularies": (binary_shortlist_content(50, 4, LISTS[:-1]), "made for other vocabularies"),
-    "an id behind the end": (binary_shortlist_content(50, 4, [*LISTS[:-1], [NUM_ENTRIES]]), "made for other vocabularies"),
-}  # fmt: skip
+    "an id behind the end": (
+        binary_shortlist_content(50, 4, [*LISTS[:-1], [NUM_ENTRIES]]),
+        "made for other vocabularies",
+    ),
+}
 
 
 @pytest.mark.long
@@ -295,19 +293,32 @@ DAMAGED = {
     "cut in its list": (WHOLE[:500], "the file ends in the list of its tensors"),
     "empty": (b"", "the file ends in its first line"),
     "a text": (b"<html>not found</html>" * 9, "not a binary model of Marian"),
-    "an unknown type": (with_type(WHOLE, "encoder_l1_self_Wq", 0x4102), "tensor encoder_l1_self_Wq holds numbers of the type 0x4102"),
-    "int8 as float32": (with_type(WHOLE, "encoder_l1_self_Wq", 0x0404), r"tensor encoder_l1_self_Wq of the shape \[64, 64\] needs 16,384 bytes"),
-    "another name": (WHOLE.replace(b"encoder_l1_self_bq\0", b"encoder_l1_self_xq\0"), "there is no tensor encoder_l1_self_bq"),
+    "an unknown type": (
+        with_type(WHOLE, "encoder_l1_self_Wq", 0x4102),
+        "tensor encoder_l1_self_Wq holds numbers of the type 0x4102",
+    ),
+    "int8 as float32": (
+        with_type(WHOLE, "encoder_l1_self_Wq", 0x0404),
+        r"tensor encoder_l1_self_Wq of the shape \[64, 64\] needs 16,384 bytes",
+    ),
+    "another name": (
+        WHOLE.replace(b"encoder_l1_self_bq\0", b"encoder_l1_self_xq\0"),
+        "there is no tensor encoder_l1_self_bq",
+    ),
     "an unknown layer": (WHOLE.replace(b"dec-cell: ssru", b"dec-cell: lstm"), "transformer-decoder-autoreg: 'rnn'"),
-    "an unknown order": (WHOLE.replace(b"transformer-postprocess: dan", b"transformer-postprocess: daz"), "transformer-postprocess: 'daz'"),
-    "other heads": (WHOLE.replace(b"transformer-heads: 4", b"transformer-heads: 7"), "these sizes fit no model of ours"),
-}  # fmt: skip
+    "an unknown order": (
+        WHOLE.replace(b"transformer-postprocess: dan", b"transformer-postprocess: daz"),
+        "transformer-postprocess: 'daz'",
+    ),
+    "other heads": (
+        WHOLE.replace(b"transformer-heads: 4", b"transformer-heads: 7"),
+        "these sizes fit no model of ours",
+    ),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_damaged_model_is_refused_by_the_name_of_the_tensor_or_the_setting(
-    damage: str, tmp_path: Path
-) -> None:
+def test_a_damaged_model_is_refused_by_the_name_of_the_tensor_or_the_setting(damage: str, tmp_path: Path) -> None:
     content, message = DAMAGED[damage]
     assert content != WHOLE
     folder = copied(tmp_path / "in")

@@ -54,9 +54,7 @@ def test_a_sound_export_is_told_with_all_of_its_files_and_its_card_may_be_edited
     assert f"{export}: 1 export" in capsys.readouterr().out
 
 
-def test_changed_missing_and_surplus_files_are_named(
-    export: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_missing_and_surplus_files_are_named(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = export / "model.bin"
     model.write_bytes(model.read_bytes()[:-1] + b"\0\1")
     (export / "tfm" / "config.yaml").unlink()
@@ -89,9 +87,7 @@ def test_the_code_of_the_card_names_the_output_whatever_its_name(name: str, tmp_
             continue
         usage = wanted.usage(trained, name)
         for code in re.findall(r"```python\n(.*?)```", usage, re.DOTALL):
-            texts = [
-                one.value for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Constant)
-            ]
+            texts = [one.value for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Constant)]
             assert name in texts
         for code in re.findall(r"```sh\n(.*?)```", usage, re.DOTALL):
             assert f"{name}/decoder.yml" in shlex.split(code)

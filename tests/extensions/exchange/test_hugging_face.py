@@ -74,9 +74,7 @@ def export(trained: TrainedModel, folder: Path, **options: Any) -> Path:
 class OtherWeights(HuggingFaceFormat):
     """Exports the model with one changed weight."""
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         super().write(trained, path, quantization=quantization)
         tensors = load_file(path / "model.safetensors")
         tensors["model.decoder.layers.1.fc2.weight"] *= -1.0
@@ -86,9 +84,7 @@ class OtherWeights(HuggingFaceFormat):
 class OtherTokens(HuggingFaceFormat):
     """Exports a tokenizer with two exchanged entries."""
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         super().write(trained, path, quantization=quantization)
         content = json.loads((path / "tokenizer.json").read_text())
         vocabulary = content["model"]["vocab"]
@@ -100,9 +96,7 @@ class OtherTokens(HuggingFaceFormat):
 class OtherText(HuggingFaceFormat):
     """Exports a tokenizer that joins tokens in another way."""
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         super().write(trained, path, quantization=quantization)
         content = json.loads((path / "tokenizer.json").read_text())
         (path / "tokenizer.json").write_text(json.dumps(content | {"decoder": {"type": "Fuse"}}))
@@ -128,9 +122,7 @@ def test_a_folder_that_translates_otherwise_is_an_error_and_leaves_nothing(
 
 def test_settings_in_the_way_are_named_with_the_formats_that_can(tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", activation="swiglu", norm="rmsnorm")
-    with pytest.raises(
-        ConfigError, match=r"model\.norm: rmsnorm .*; model\.activation: swiglu"
-    ) as refused:
+    with pytest.raises(ConfigError, match=r"model\.norm: rmsnorm .*; model\.activation: swiglu") as refused:
         export(trained, tmp_path / "out")
     assert "ctranslate2" in str(refused.value.hint)
     assert not (tmp_path / "out").exists()
@@ -146,9 +138,7 @@ def test_quantised_weights_are_refused(tmp_path: Path) -> None:
 def test_the_settings_of_decoding_are_those_of_the_run(tmp_path: Path) -> None:
     from transformers import GenerationConfig
 
-    decoding = DecodingConfig(
-        beam_size=3, length_penalty=0.8, length_normalization="average", max_length=33
-    )
+    decoding = DecodingConfig(beam_size=3, length_penalty=0.8, length_normalization="average", max_length=33)
     trained = random_run(tmp_path / "run", decoding=decoding)
     found = GenerationConfig.from_pretrained(export(trained, tmp_path / "out"))
     assert (found.num_beams, found.length_penalty, found.max_length) == (3, 0.8, 34)
@@ -181,26 +171,18 @@ FOLDERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("changes", FOLDERS.values(), ids=FOLDERS)
-def test_the_folder_gives_the_logits_of_the_original(
-    changes: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_folder_gives_the_logits_of_the_original(changes: dict[str, Any], tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     original = write_marian(tmp_path / "opus-mt-en-it", **changes)
-    named = (
-        NamedLanguages("en", ("fra", "ita"))
-        if "codes" in changes
-        else NamedLanguages("en", ("it",))
-    )
+    named = NamedLanguages("en", ("fra", "ita")) if "codes" in changes else NamedLanguages("en", ("it",))
     _, run = import_folder(original, "marian", named, runs_folder=tmp_path / "runs")
     trained = load_trained(run.path)
     lines = [*SENTENCES, UNLISTED]
     folder = export_run(trained, HuggingFaceFormat(), tmp_path / "out", lines=lines).path
     source, target = trained.source_tokenizer, trained.target_tokenizer
     old_tokenizer, tokenizer = (AutoTokenizer.from_pretrained(one) for one in (original, folder))
-    old_model, model = (
-        AutoModelForSeq2SeqLM.from_pretrained(one).eval() for one in (original, folder)
-    )
+    old_model, model = (AutoModelForSeq2SeqLM.from_pretrained(one).eval() for one in (original, folder))
     tags = (">>ita<< ", "<2ita>") if "codes" in changes else ("", "")
     prefix = [target.sos_id, *range(20, 26)]
     old_entries = old_tokenizer.get_vocab()

@@ -72,9 +72,7 @@ def in_transformers(folder: Path) -> tuple[Any, Any]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("separate_vocabs", [False, True])
-def test_greedy_translations_are_those_of_transformers(
-    separate_vocabs: bool, tmp_path: Path
-) -> None:
+def test_greedy_translations_are_those_of_transformers(separate_vocabs: bool, tmp_path: Path) -> None:
     folder = write_marian(tmp_path / "en-it", separate_vocabs=separate_vocabs, bias=separate_vocabs)
     run = imported(folder, tmp_path)
     assert "the same ids" in run.compared[0]
@@ -87,9 +85,7 @@ def test_greedy_translations_are_those_of_transformers(
         batch = tokenizer([text], return_tensors="pt")
         [written] = model.generate(**batch, num_beams=1, max_new_tokens=20).tolist()
         expected = tokenizer.decode(written, skip_special_tokens=True, use_source_tokenizer=False)
-        [hypotheses] = translator.engine.translate(
-            translator.pipeline.prepare(text).requests, search
-        )
+        [hypotheses] = translator.engine.translate(translator.pipeline.prepare(text).requests, search)
         found = translator.pipeline.target_tokenizer.decode(hypotheses[0].ids)
         assert found.replace(" [UNK]", "").strip() == expected.removeprefix("<pad>").strip()
 
@@ -119,9 +115,7 @@ def test_tags_of_target_languages_are_directions(of_several: Path, tmp_path: Pat
         batch = tokenizer([f">>{code}<< Good morning."], return_tensors="pt")
         [written] = model.generate(**batch, num_beams=1, max_new_tokens=8).tolist()
         pipeline = translator.pipeline.towards(code)
-        [hypotheses] = translator.engine.translate(
-            pipeline.prepare("Good morning.").requests, search
-        )
+        [hypotheses] = translator.engine.translate(pipeline.prepare("Good morning.").requests, search)
         rows = {entry: index for index, entry in enumerate(pipeline.target_tokenizer.entries)}
         theirs = [rows.get(tokenizer.convert_ids_to_tokens(index), 0) for index in written[1:]]
         ours = [index for index in hypotheses[0].ids if index != 3]
@@ -139,9 +133,7 @@ def test_one_of_several_languages_keeps_its_tag(of_several: Path, tmp_path: Path
 
 
 def test_an_unknown_target_language_is_refused(of_several: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="--to German: this model translates into: fra, ita, pt_BR"
-    ):
+    with pytest.raises(UsageError, match="--to German: this model translates into: fra, ita, pt_BR"):
         imported(of_several, tmp_path, NamedLanguages("en", ("German",)))
 
 
@@ -153,9 +145,7 @@ def test_languages_come_from_the_name_of_the_folder(marian: Path, tmp_path: Path
     assert [str(one) for one in load_trained(run.path).config.data.directions] == ["de-es"]
     for name in ("model", "mine-marian"):  # a hyphen alone makes no pair of languages
         folder = folder.rename(tmp_path / name)
-        with pytest.raises(
-            UsageError, match="no file in it says between which languages"
-        ) as raised:
+        with pytest.raises(UsageError, match="no file in it says between which languages") as raised:
             import_folder(folder, "other", NamedLanguages(), runs_folder=tmp_path / "runs")
         assert "--from" in str(raised.value.hint)
 
@@ -173,9 +163,7 @@ def test_weights_of_torch_save_are_read(marian: Path, tmp_path: Path) -> None:
     assert "not compared" in run.compared[0]
 
 
-def test_a_folder_as_old_as_those_of_opus_mt_gives_the_same_run(
-    marian: Path, tmp_path: Path
-) -> None:
+def test_a_folder_as_old_as_those_of_opus_mt_gives_the_same_run(marian: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
     folder = copy_of(marian, tmp_path)
@@ -183,8 +171,7 @@ def test_a_folder_as_old_as_those_of_opus_mt_gives_the_same_run(
     table = weights["model.shared.weight"]
     names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
     positions = {
-        f"model.{stack}.embed_positions.weight": sinusoids(64, table.size(1))
-        for stack in ("encoder", "decoder")
+        f"model.{stack}.embed_positions.weight": sinusoids(64, table.size(1)) for stack in ("encoder", "decoder")
     }
     torch.save(weights | dict.fromkeys(names, table) | positions, folder / PICKLED)
     expected = load_trained(imported(folder, tmp_path).path).model.state_dict()
@@ -332,9 +319,7 @@ def test_an_existing_run_is_never_replaced(marian: Path, tmp_path: Path) -> None
         import_folder(marian, "../other", NamedLanguages(), runs_folder=tmp_path / "runs")
 
 
-def test_fine_tuning_lowers_the_loss(
-    marian: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fine_tuning_lowers_the_loss(marian: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _, run = import_folder(marian, "mine", NamedLanguages())
     english, italian = sentences()
@@ -443,10 +428,8 @@ def test_ids_and_translations_are_those_of_transformers(model_type: str, tmp_pat
         ids, mask = batch["input_ids"], batch["attention_mask"]
         [written] = model.generate(
             input_ids=ids, attention_mask=mask, num_beams=1, do_sample=False, max_new_tokens=10, bad_words_ids=[[0]]
-        ).tolist()  # fmt: skip
-        [hypotheses] = translator.engine.translate(
-            translator.pipeline.prepare(text).requests, search
-        )
+        ).tolist()
+        [hypotheses] = translator.engine.translate(translator.pipeline.prepare(text).requests, search)
         entries = trained.target_tokenizer.entries
         theirs = [tokenizer.convert_ids_to_tokens(index) for index in written[1:]]
         ours = [entries[index] for index in hypotheses[0].ids]
@@ -489,9 +472,7 @@ def test_a_language_code_beside_each_source_is_named(name: str, form: str, tmp_p
     folder = write_folder(tmp_path / "mbart", "bart")
     pieces = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"][4:]
     first = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
-    tokenizer = getattr(transformers, name)(
-        vocab=[*first, *map(tuple, pieces)], src_lang="en_XX", tgt_lang="it_IT"
-    )
+    tokenizer = getattr(transformers, name)(vocab=[*first, *map(tuple, pieces)], src_lang="en_XX", tgt_lang="it_IT")
     tokenizer.save_pretrained(folder)
     with pytest.raises(DataError, match=f"each source is read as {form}; here a source has only"):
         import_folder(folder, "mine", LANGUAGES, runs_folder=tmp_path / "runs")

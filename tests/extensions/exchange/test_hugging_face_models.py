@@ -76,9 +76,7 @@ def test_a_model_that_transformers_saves_again_is_still_the_same(
 
 
 @SHAPE
-def test_an_exported_model_comes_back_bit_for_bit(
-    changes: dict[str, Any], vocabularies: VocabularySizes
-) -> None:
+def test_an_exported_model_comes_back_bit_for_bit(changes: dict[str, Any], vocabularies: VocabularySizes) -> None:
     model = random_model(changes, vocabularies)
     state = model.state_dict()
     config = hugging_face_config(model.config, vocabularies)
@@ -154,10 +152,18 @@ def test_a_marian_model_with_two_vocabularies_has_the_same_logits_with_us() -> N
     import transformers
 
     torch.manual_seed(5)
-    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}  # fmt: skip
+    sizes = {
+        "d_model": 16,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+    }
     config = transformers.MarianConfig(
         vocab_size=40, decoder_vocab_size=30, share_encoder_decoder_embeddings=False, pad_token_id=29, **sizes
-    )  # fmt: skip
+    )
     assert_same_logits_with_us(transformers.MarianMTModel(config).eval(), 30)
 
 
@@ -200,7 +206,7 @@ def test_rows_of_the_vocabulary_can_be_chosen_anew() -> None:
         (POST | {"positions": "learned"}, "model.positions: learned together with model.norm_placement: post"),
         (POST | {"positions": "none"}, "model.positions: none together with model.norm_placement: post"),
     ],
-)  # fmt: skip
+)
 def test_the_setting_that_no_class_has_is_named(changes: dict[str, Any], obstacle: str) -> None:
     config = ModelConfig.model_validate({**SIZES, **changes})
     assert [*hugging_face_obstacles(config)] == [obstacle]
@@ -211,8 +217,13 @@ def test_the_setting_that_no_class_has_is_named(changes: dict[str, Any], obstacl
 
 @pytest.mark.parametrize(
     ("changes", "name"),
-    [(POST, "MarianMTModel"), ({}, "PegasusForConditionalGeneration"), (BART, "BartForConditionalGeneration"), (MBART, "MBartForConditionalGeneration")],
-)  # fmt: skip
+    [
+        (POST, "MarianMTModel"),
+        ({}, "PegasusForConditionalGeneration"),
+        (BART, "BartForConditionalGeneration"),
+        (MBART, "MBartForConditionalGeneration"),
+    ],
+)
 def test_the_place_of_the_norms_decides_the_class(changes: dict[str, Any], name: str) -> None:
     assert fitting_class(ModelConfig.model_validate({**SIZES, **changes})).name == name
 
@@ -226,9 +237,7 @@ def test_the_place_of_the_norms_decides_the_class(changes: dict[str, Any], name:
         ({"d_model": "16"}, "d_model is '16', not a whole number"),
     ],
 )
-def test_a_foreign_model_that_does_not_fit_is_refused(
-    changes: dict[str, Any], message: str
-) -> None:
+def test_a_foreign_model_that_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
     model = random_model(ALL, SHARED)
     config = hugging_face_config(model.config, SHARED)
     tensors = hugging_face_tensors(model.config, SHARED, model.state_dict())

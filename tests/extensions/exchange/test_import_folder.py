@@ -40,9 +40,7 @@ def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_pat
     trained = run_with_small_weights(tmp_path / "run", **changes)
     (tmp_path / "out").mkdir()
     HuggingFaceFormat().write(trained, tmp_path / "out", quantization=None)
-    _, run = import_folder(
-        tmp_path / "out", "back", NamedLanguages(), runs_folder=tmp_path / "runs"
-    )
+    _, run = import_folder(tmp_path / "out", "back", NamedLanguages(), runs_folder=tmp_path / "runs")
     assert "logits differ by at most" in run.compared[0]
     back = load_trained(run.path)
     expected, found = trained.model.state_dict(), back.model.state_dict()
@@ -96,9 +94,7 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"{name}-out").mkdir()
         HuggingFaceFormat().write(trained, tmp_path / f"{name}-out", quantization=None)
     (tmp_path / "two-out/model.safetensors").replace(tmp_path / "one-out/model.safetensors")
-    with pytest.raises(
-        DataError, match=r"one-out: the weights: model\.encoder\.layers\.0\.fc1\.weight"
-    ):
+    with pytest.raises(DataError, match=r"one-out: the weights: model\.encoder\.layers\.0\.fc1\.weight"):
         import_folder(tmp_path / "one-out", "back", NamedLanguages(), runs_folder=tmp_path / "runs")
 
 
@@ -138,9 +134,7 @@ def assert_same(found: TrainedModel, expected: TrainedModel) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("changes", SHAPES.values(), ids=SHAPES)
-def test_an_export_for_ctranslate2_comes_back_bit_for_bit(
-    changes: dict[str, Any], tmp_path: Path
-) -> None:
+def test_an_export_for_ctranslate2_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", **changes)
     export = export_run(trained, CTranslate2Format(), tmp_path / "out", lines=ENGLISH).path
     found, compared = back(export, tmp_path)
@@ -196,9 +190,7 @@ def test_weights_that_are_cut_off_are_refused(share: float, export: Path, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["model.bin", "tfm/weights.json", "tfm/tokenizer.source.json"])
-def test_a_missing_file_of_another_program_is_named(
-    name: str, export: Path, tmp_path: Path
-) -> None:
+def test_a_missing_file_of_another_program_is_named(name: str, export: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(export, tmp_path / "copy")
     (copy / name).unlink()
     with pytest.raises(MissingInputError, match=name):
@@ -208,10 +200,8 @@ def test_a_missing_file_of_another_program_is_named(
 @pytest.mark.parametrize(
     "places",
     ["{}", "[]", '{"places": {"output.weight": ["x", -1, false]}, "sha256": ""}', '{"places": {}, "sha256": ""}'],
-)  # fmt: skip
-def test_a_description_that_does_not_fit_is_refused(
-    places: str, export: Path, tmp_path: Path
-) -> None:
+)
+def test_a_description_that_does_not_fit_is_refused(places: str, export: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(export, tmp_path / "copy")
     (copy / "tfm/weights.json").write_text(places)
     with pytest.raises(DataError, match=r"not what tfm export writes|do not have"):
@@ -223,9 +213,7 @@ def test_rounded_weights_are_not_read_back(tmp_path: Path) -> None:
     # A trained model: what random weights write changes wholly where a processor rounds int8 products in another way.
     trained = load_trained(DOCS_RUN)
     wanted = CTranslate2Format()
-    export = export_run(
-        trained, wanted, tmp_path / "out", lines=["Good morning."], quantization="int8"
-    ).path
+    export = export_run(trained, wanted, tmp_path / "out", lines=["Good morning."], quantization="int8").path
     assert not (export / "tfm").exists()
     with pytest.raises(DataError, match="rounded to int8"):
         back(export, tmp_path)

@@ -70,9 +70,7 @@ MARIAN = {
 }
 SPM = TokenizerConfig(kind="sentencepiece", vocab_size=120)
 BPE = TokenizerConfig(kind="sentencepiece", vocab_size=130, algorithm="bpe", shared=True)
-BYTES = TokenizerConfig(
-    kind="sentencepiece", vocab_size=400, byte_fallback=True, user_symbols=("<x>",), shared=True
-)
+BYTES = TokenizerConfig(kind="sentencepiece", vocab_size=400, byte_fallback=True, user_symbols=("<x>",), shared=True)
 MODELS: dict[str, tuple[dict[str, Any], TokenizerConfig]] = {
     "post-norm, two vocabularies": ({}, SPM),
     "post-norm, one table": ({"tie_embeddings": "all"}, BPE),
@@ -143,9 +141,7 @@ def test_the_files_give_the_log_probabilities_of_the_model(case: str, tmp_path: 
 def test_a_model_comes_back_as_it_was(case: str, tmp_path: Path) -> None:
     trained = run_of(case, tmp_path / "run")
     folder = written(trained, tmp_path / "out")
-    imported, run = import_folder(
-        folder / "model.npz", "back", LANGUAGES, runs_folder=tmp_path / "runs"
-    )
+    imported, run = import_folder(folder / "model.npz", "back", LANGUAGES, runs_folder=tmp_path / "runs")
     back = load_trained(run.path)
     for side in ("source_tokenizer", "target_tokenizer"):
         assert getattr(back, side).to_file() == getattr(trained, side).to_file()
@@ -179,9 +175,7 @@ def test_the_written_vocabularies_cut_and_join_text_as_ours_do(case: str, tmp_pa
 
 def test_the_vocabulary_has_the_ids_that_programs_for_marian_expect(tmp_path: Path) -> None:
     trained = run_of("post-norm, one table", tmp_path / "run")
-    library = SentencePieceProcessor(
-        model_file=str(written(trained, tmp_path / "out") / "vocab.spm")
-    )
+    library = SentencePieceProcessor(model_file=str(written(trained, tmp_path / "out") / "vocab.spm"))
     assert [library.id_to_piece(index) for index in range(2)] == ["</s>", "<unk>"]
     assert (library.eos_id(), library.unk_id()) == (0, 1)
     assert library.bos_id() == library.pad_id() == -1
@@ -197,22 +191,18 @@ def test_an_export_is_checked_and_comes_back_with_its_config(tmp_path: Path) -> 
     exported = export_run(trained, MarianFormat(), tmp_path / "out", lines=ENGLISH)
     [agreement] = exported.agreements
     assert agreement.num_texts >= len(ENGLISH)
-    imported, run = import_folder(
-        tmp_path / "out", "back", NamedLanguages(), runs_folder=tmp_path / "runs"
-    )
+    imported, run = import_folder(tmp_path / "out", "back", NamedLanguages(), runs_folder=tmp_path / "runs")
     assert imported.config.training == trained.config.training
     assert "they differ by a share of at most" in run.compared[0]
     assert load_trained(run.path).source_tokenizer.to_file() == trained.source_tokenizer.to_file()
 
 
 @pytest.mark.long
-def test_a_wrong_matrix_is_noticed_by_the_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_matrix_is_noticed_by_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = run_of("untied", tmp_path / "run")
 
     def swapped(part: Any) -> Any:
-        other = {"decoder_l1_self_Wq": "decoder_l1_self_Wk", "decoder_l1_self_Wk": "decoder_l1_self_Wq"}  # fmt: skip
+        other = {"decoder_l1_self_Wq": "decoder_l1_self_Wk", "decoder_l1_self_Wk": "decoder_l1_self_Wq"}
         return part._replace(theirs=other.get(part.theirs, part.theirs))
 
     monkeypatch.setattr(
@@ -245,9 +235,7 @@ def test_a_wrong_matrix_is_noticed_by_the_check(
         ({"norm_placement": "pre"}, "model.norm_placement: pre"),
     ],
 )
-def test_a_setting_that_marian_lacks_is_named(
-    changes: dict[str, Any], setting: str, tmp_path: Path
-) -> None:
+def test_a_setting_that_marian_lacks_is_named(changes: dict[str, Any], setting: str, tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", tokenizer=SPM, **{**MARIAN, **changes})
     with pytest.raises(ConfigError) as caught:
         export_run(trained, MarianFormat(), tmp_path / "out")
@@ -280,7 +268,10 @@ def test_settings_read_back_as_those_that_were_written(case: str) -> None:
     [
         ({"type": "s2s"}, "type: 's2s': only Transformers"),
         ({"transformer-decoder-autoreg": "average-attention"}, "transformer-decoder-autoreg: 'average-attention'"),
-        ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, r"transformer-decoder-autoreg: 'rnn': .*dec-cell: gru"),
+        (
+            {"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"},
+            r"transformer-decoder-autoreg: 'rnn': .*dec-cell: gru",
+        ),
         ({"transformer-ffn-activation": "gelu"}, "transformer-ffn-activation: 'gelu'"),
         ({"transformer-postprocess": "dahn"}, "transformer-postprocess: 'dahn'"),
         ({"transformer-preprocess": "n", "transformer-postprocess": "dan"}, "transformer-postprocess"),
@@ -295,11 +286,11 @@ def test_settings_read_back_as_those_that_were_written(case: str) -> None:
         ({"transformer-ffn-activation": ["relu"]}, r"transformer-ffn-activation: \['relu'\]: we have"),
         ({"input-types": 5}, "input-types: 5: our models read text"),
     ],
-)  # fmt: skip
+)
 def test_a_setting_that_we_lack_is_named(changes: dict[str, Any], message: str) -> None:
     config = ModelConfig.model_validate(
         {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 1, **MARIAN}
-    )  # fmt: skip
+    )
     with pytest.raises(DataError, match=message):
         model_config({**settings_of(config, (5, 6)), **changes}, "model")
 
@@ -326,13 +317,17 @@ def foreign_folder(folder: Path, *, is_tied: bool = True, **changes: Any) -> Pat
     for name, texts in sides:
         learned = io.BytesIO()
         SentencePieceTrainer.train(
-            sentence_iterator=iter(texts), model_writer=learned, vocab_size=70, minloglevel=2,
-            hard_vocab_limit=False, bos_id=-1, eos_id=0, unk_id=1,
-        )  # fmt: skip
+            sentence_iterator=iter(texts),
+            model_writer=learned,
+            vocab_size=70,
+            minloglevel=2,
+            hard_vocab_limit=False,
+            bos_id=-1,
+            eos_id=0,
+            unk_id=1,
+        )
         (folder / name).write_bytes(learned.getvalue())
-    sizes = [
-        SentencePieceProcessor(model_file=str(folder / name)).vocab_size() for name, _ in sides
-    ]
+    sizes = [SentencePieceProcessor(model_file=str(folder / name)).vocab_size() for name, _ in sides]
     settings = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2}
     tied = {"tie_embeddings": "all" if is_tied else "target-output"}
     config = ModelConfig.model_validate({**settings, **MARIAN, **tied})
@@ -345,8 +340,14 @@ def foreign_folder(folder: Path, *, is_tied: bool = True, **changes: Any) -> Pat
     of_model = {**settings_of(config, vocab_sizes), "version": "v1.12.42 b7be0e964 2025", **changes}
     (folder / "model.npz").write_bytes(npz_content(arrays, of_model))
     names = [name for name, _ in sides]
-    search = {"relative-paths": False, "models": ["/x/model.npz"], "vocabs": [f"/x/{one}" for one in names],
-              "beam-size": 4, "normalize": 1, "word-penalty": 0}  # fmt: skip
+    search = {
+        "relative-paths": False,
+        "models": ["/x/model.npz"],
+        "vocabs": [f"/x/{one}" for one in names],
+        "beam-size": 4,
+        "normalize": 1,
+        "word-penalty": 0,
+    }
     (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump(search))
     return folder
 
@@ -355,9 +356,7 @@ def foreign_folder(folder: Path, *, is_tied: bool = True, **changes: Any) -> Pat
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_a_foreign_model_translates_as_its_files_say(is_tied: bool, tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "en-it", is_tied=is_tied)
-    imported, run = import_folder(
-        folder, "foreign", NamedLanguages(), runs_folder=tmp_path / "runs"
-    )
+    imported, run = import_folder(folder, "foreign", NamedLanguages(), runs_folder=tmp_path / "runs")
     assert str(imported.config.data.directions[0]) == "en-it"
     trained = load_trained(run.path)
     found = read_npz(folder / "model.npz")
@@ -369,9 +368,7 @@ def test_a_foreign_model_translates_as_its_files_say(is_tied: bool, tmp_path: Pa
     )
     translator = float32_translator(trained, 1)
     decoding = trained.config.decoding.best_of_beam(1)
-    requests = [
-        Request((*trained.source_tokenizer.encode(line), Tokenizer.eos_id)) for line in LINES
-    ]
+    requests = [Request((*trained.source_tokenizer.encode(line), Tokenizer.eos_id)) for line in LINES]
     ours = translator.engine.translate(requests, decoding)
     texts = [trained.target_tokenizer.decode(one[0].ids) for one in ours]
     assert texts == [target.decode([one for one in ids if one]) for ids in expected]
@@ -390,9 +387,7 @@ def test_the_text_of_an_imported_run_has_the_pieces_of_its_vocabulary(tmp_path: 
 
 
 @pytest.mark.heavy
-def test_an_imported_run_is_fine_tuned_and_goes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_imported_run_is_fine_tuned_and_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = foreign_folder(tmp_path / "en-it")
     _, run = import_folder(folder, "foreign", NamedLanguages())
@@ -400,13 +395,26 @@ def test_an_imported_run_is_fine_tuned_and_goes_back(
     pairs = "".join(f"{a} {n}\t{b} {n}\n" for a, b in sides for n in range(20))
     Path("corpus.tsv").write_text(pairs)
     changes = [
-        "name=tuned", "training.init_from=foreign", "training.max_steps=20", "training.max_epochs=null",
-        "training.learning_rate=0.01", "training.warmup_steps=2", "training.batch_tokens=500",
-        "training.update_tokens=300", "training.validate_every=20", "training.save_every=20",
-        "training.log_every=1", "training.best_metric=loss", "data.corpora.0.path=corpus.tsv",
-        "data.validation_share=0.2", "data.test_share=0.0", "training.unigram_alpha=0.3",
-        "runtime.device=cpu", "validation.scores=[]", "validation.num_samples=0",
-    ]  # fmt: skip
+        "name=tuned",
+        "training.init_from=foreign",
+        "training.max_steps=20",
+        "training.max_epochs=null",
+        "training.learning_rate=0.01",
+        "training.warmup_steps=2",
+        "training.batch_tokens=500",
+        "training.update_tokens=300",
+        "training.validate_every=20",
+        "training.save_every=20",
+        "training.log_every=1",
+        "training.best_metric=loss",
+        "data.corpora.0.path=corpus.tsv",
+        "data.validation_share=0.2",
+        "data.test_share=0.0",
+        "training.unigram_alpha=0.3",
+        "runtime.device=cpu",
+        "validation.scores=[]",
+        "validation.num_samples=0",
+    ]
     train(load_config(run.path / "config.yaml", changes))
     tuned = load_trained(Path("runs/tuned"))
     rows = [json.loads(line) for line in Path("runs/tuned/metrics.jsonl").read_text().splitlines()]
@@ -451,9 +459,7 @@ def folder_of_words(folder: Path, *words: str) -> Path:
     size = SentencePieceProcessor(model_file=str(folder / "v.spm")).vocab_size()
     (folder / "v.spm").unlink()
     entries = [*words, "</s>", "<unk>", *(f"word{number}" for number in range(size))][:size]
-    (folder / "vocab.yml").write_text(
-        "".join(f"{json.dumps(one)}: {index}\n" for index, one in enumerate(entries))
-    )
+    (folder / "vocab.yml").write_text("".join(f"{json.dumps(one)}: {index}\n" for index, one in enumerate(entries)))
     search = {"vocabs": ["vocab.yml", "vocab.yml"], "normalize": 0, "beam-size": 1}
     (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump(search))
     return folder
@@ -468,9 +474,7 @@ def test_a_vocabulary_of_parts_of_words_is_refused_by_its_name(tmp_path: Path) -
 
 @pytest.mark.long
 def test_words_stand_between_spaces_if_the_vocabulary_has_whole_words(tmp_path: Path) -> None:
-    folder = folder_of_words(
-        tmp_path / "en-it", "the", "cat", ".", "cat.", "dog\u00a0s", "#1;", "[PAD]"
-    )
+    folder = folder_of_words(tmp_path / "en-it", "the", "cat", ".", "cat.", "dog\u00a0s", "#1;", "[PAD]")
     found, run = import_folder(folder, "words", NamedLanguages(), runs_folder=tmp_path / "runs")
     assert float(run.compared[0].rsplit(" ", 1)[1]) < 1e-6
     trained = load_trained(tmp_path / "runs" / "words")
@@ -480,10 +484,7 @@ def test_words_stand_between_spaces_if_the_vocabulary_has_whole_words(tmp_path: 
         unknown = tokenizer.unk_id
         expected = [unknown if one is None else tokenizer.entries.index(f" {one}") for one in words]
         assert ids == expected
-        assert (
-            tokenizer.decode([one for one in ids if one != unknown])
-            == "the cat . cat. dog\u00a0s #1; [PAD] cat"
-        )
+        assert tokenizer.decode([one for one in ids if one != unknown]) == "the cat . cat. dog\u00a0s #1; [PAD] cat"
         assert tokenizer.decode([*ids[:2], unknown, tokenizer.eos_id]) == "the cat [UNK]"
     assert trained.source_tokenizer is trained.target_tokenizer
 
@@ -508,15 +509,11 @@ def test_an_entry_that_can_be_no_word_is_named(entry: str, tmp_path: Path) -> No
         ("<unk>: 0\nthe: 1\n", "there is no entry </s>"),
         ("", "not a vocabulary"),
     ],
-)  # fmt: skip
-def test_a_damaged_vocabulary_in_yaml_is_refused(
-    content: str, message: str, tmp_path: Path
-) -> None:
+)
+def test_a_damaged_vocabulary_in_yaml_is_refused(content: str, message: str, tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "en-it")
     (folder / "vocab.yml").write_text(content)
-    (folder / "model.npz.decoder.yml").write_text(
-        yaml.safe_dump({"vocabs": ["vocab.yml", "vocab.yml"]})
-    )
+    (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump({"vocabs": ["vocab.yml", "vocab.yml"]}))
     with pytest.raises(DataError, match=message) as caught:
         import_marian(folder / "model.npz", "a", NamedLanguages())
     assert "vocab.yml" in str(caught.value)
@@ -526,7 +523,9 @@ def test_older_and_rarer_forms_of_the_output_are_read(tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "m", is_tied=False)
     found = read_npz(folder / "model.npz")
     arrays, settings = dict(found.arrays), {**found.settings, "tied-embeddings": False}
-    arrays["decoder_ff_logit_out_W"] = np.random.default_rng(2).normal(0, 0.5, arrays["decoder_Wemb"].T.shape).astype(np.float32)  # fmt: skip
+    arrays["decoder_ff_logit_out_W"] = (
+        np.random.default_rng(2).normal(0, 0.5, arrays["decoder_Wemb"].T.shape).astype(np.float32)
+    )
     settings["output-omit-bias"] = True
     del arrays["decoder_ff_logit_out_b"]
     (folder / "model.npz").write_bytes(npz_content(arrays, settings))
@@ -538,9 +537,7 @@ def test_older_and_rarer_forms_of_the_output_are_read(tmp_path: Path) -> None:
 # Damaged files.
 
 
-def with_arrays(
-    folder: Path, change: Callable[[dict[str, Any]], object], **settings: object
-) -> None:
+def with_arrays(folder: Path, change: Callable[[dict[str, Any]], object], **settings: object) -> None:
     found = read_npz(folder / "model.npz")
     arrays: dict[str, Any] = dict(found.arrays)
     change(arrays)
@@ -604,9 +601,15 @@ def pickled(folder: Path) -> None:
 def other_vocabulary(folder: Path) -> None:
     learned = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=iter(ITALIAN), model_writer=learned, vocab_size=45, minloglevel=2,
-        bos_id=-1, eos_id=0, unk_id=1, hard_vocab_limit=False,
-    )  # fmt: skip
+        sentence_iterator=iter(ITALIAN),
+        model_writer=learned,
+        vocab_size=45,
+        minloglevel=2,
+        bos_id=-1,
+        eos_id=0,
+        unk_id=1,
+        hard_vocab_limit=False,
+    )
     (folder / "v.spm").write_bytes(learned.getvalue())
 
 
@@ -620,7 +623,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         r"model\.npz: tensor decoder_l3_ffn_W1 belongs to no part",
     ),
     "another shape": (
-        lambda folder: with_arrays(folder, lambda arrays: arrays.update(encoder_l1_ffn_W1=arrays["encoder_l1_ffn_W1"].T)),
+        lambda folder: with_arrays(
+            folder, lambda arrays: arrays.update(encoder_l1_ffn_W1=arrays["encoder_l1_ffn_W1"].T)
+        ),
         r"model\.npz: tensor encoder_l1_ffn_W1 has the shape \[24, 16\]; .* ask for \[16, 24\]",
     ),
     "NaN": (
@@ -640,7 +645,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "special:model.yml",
     ),
     "cut off": (shortened, r"model\.npz: not a zip archive, or cut off"),
-    "a changed byte in compressed data": (compressed_and_changed, r"model\.npz: not a zip archive, or cut off: Error -3"),
+    "a changed byte in compressed data": (
+        compressed_and_changed,
+        r"model\.npz: not a zip archive, or cut off: Error -3",
+    ),
     "a tensor that stands there twice": (twice, r"model\.npz: decoder_l1_ffn_b1 stands in it twice"),
     "a size that no machine has": (
         lambda folder: with_member(folder, "decoder_l1_ffn_b1.npy", _head_of((10**13,))),
@@ -661,7 +669,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         r"v\.spm: it is no model of SentencePiece, or cut off",
     ),
     "no vocabulary": (lambda folder: (folder / "v.spm").unlink(), r"v\.spm: no such file; decoder\.yml names it"),
-}  # fmt: skip
+}
 
 
 def _array_of(content: bytes) -> bytes:
@@ -695,9 +703,7 @@ def test_damaged_files_are_refused_and_nothing_is_written(
     assert not Path("pickled").exists()
 
 
-def test_a_pickle_in_an_archive_would_have_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pickle_in_an_archive_would_have_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the test above shows that nothing of it runs."""
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(_Program()))
@@ -762,9 +768,7 @@ def by_marian(folder: Path, vocabs: list[str], lines: list[str]) -> list[tuple[s
         pytest.skip("pymarian: TFM_PYMARIAN must name a Python in which it is installed")
     output = folder.parent / "marian.json"
     asked = {"folder": str(folder), "vocabs": vocabs, "lines": lines, "output": str(output)}
-    subprocess.run(
-        [PYMARIAN, "-c", _TRANSLATE], input=json.dumps(asked), text=True, check=True, capture_output=True
-    )  # fmt: skip
+    subprocess.run([PYMARIAN, "-c", _TRANSLATE], input=json.dumps(asked), text=True, check=True, capture_output=True)
     return json.loads(output.read_text())
 
 
@@ -802,12 +806,15 @@ def test_marian_itself_translates_the_same(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_marian_itself_translates_whole_words_the_same(tmp_path: Path) -> None:
-    folder = folder_of_words(
-        tmp_path / "en-it", *["the", "cat", "dog", "house", ".", ",", "is", "il", "gatto"]
+    folder = folder_of_words(tmp_path / "en-it", *["the", "cat", "dog", "house", ".", ",", "is", "il", "gatto"])
+    with_arrays(
+        folder,
+        lambda arrays: arrays.update(
+            {  # with small weights, rounding decides nothing
+                name: numbers / 4 for name, numbers in arrays.items() if numbers.dtype == np.float32
+            }
+        ),
     )
-    with_arrays(folder, lambda arrays: arrays.update({  # with small weights, rounding decides nothing
-        name: numbers / 4 for name, numbers in arrays.items() if numbers.dtype == np.float32
-    }))  # fmt: skip
     found, _ = import_folder(folder, "words", NamedLanguages(), runs_folder=tmp_path / "runs")
     lines = ["the cat is , the dog .", "house", "il gatto unknown . word3 word4"]
     theirs = by_marian(folder, ["vocab.yml", "vocab.yml"], lines)

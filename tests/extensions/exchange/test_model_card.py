@@ -41,11 +41,18 @@ def trained(tmp_path: Path) -> TrainedModel:
     made = random_run(run)
     (run / "data").mkdir()
     write_validation_pairs(run / "data" / VALIDATION, PAIRS)
-    report = {"cleaning": [["pairs read", 12, ""], ["dropped: drop_equal", 2, ""], ["dropped: drop_empty", 0, ""], ["pairs kept", 10, ""]],
-              "num_pairs": {"train": 10, "validation": 6}}  # fmt: skip
+    report = {
+        "cleaning": [
+            ["pairs read", 12, ""],
+            ["dropped: drop_equal", 2, ""],
+            ["dropped: drop_empty", 0, ""],
+            ["pairs kept", 10, ""],
+        ],
+        "num_pairs": {"train": 10, "validation": 6},
+    }
     (run / "data" / REPORT).write_text(json.dumps(report))
     (run / "train.log").write_text(LOG)
-    (run / "environment.json").write_text(json.dumps({"device": "a device", "packages": {"torch": "2.0"}}))  # fmt: skip
+    (run / "environment.json").write_text(json.dumps({"device": "a device", "packages": {"torch": "2.0"}}))
     points = [{"kind": "train", "step": step, "loss": 5.0 / step} for step in (1, 2, 3)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
     return made
@@ -94,9 +101,7 @@ def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
         name: pytest.approx(score.value, abs=0.01) for name, score in expected.items()
     }
     signatures = {one.metric_args["signature"] for one in data.eval_results}
-    assert signatures == {
-        f"{score.signature}|keep_text:no|repair:no" for score in expected.values()
-    }
+    assert signatures == {f"{score.signature}|keep_text:no|repair:no" for score in expected.values()}
     assert "| mine | cc0 |" in files[CARD].decode()
 
 
@@ -117,7 +122,7 @@ def test_the_card_of_an_export_has_the_scores_of_a_program_without_repairs(tmp_p
     assert "repair:yes" not in text
 
 
-def test_a_copied_checkpoint_has_a_card_without_scores(trained: TrainedModel, tmp_path: Path) -> None:  # fmt: skip
+def test_a_copied_checkpoint_has_a_card_without_scores(trained: TrainedModel, tmp_path: Path) -> None:
     from transformer_cli.checkpoint import load_trained
 
     copied = load_trained(trained.folder.rename(tmp_path / "copied"))

@@ -70,14 +70,9 @@ def exported(folder: Path, changes: dict[str, Any]) -> tuple[TrainedModel, Path]
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if number else pytest.mark.long)
-        for number, name in enumerate(RUNS)
-    ],
+    [pytest.param(name, marks=pytest.mark.slow if number else pytest.mark.long) for number, name in enumerate(RUNS)],
 )
-def test_onnxruntime_translates_as_the_run_does_and_the_run_comes_back_bit_for_bit(
-    name: str, tmp_path: Path
-) -> None:
+def test_onnxruntime_translates_as_the_run_does_and_the_run_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
     """PyTorch takes seconds to trace a model, so one model alone is for every day."""
     trained, folder = exported(tmp_path, RUNS[name])
     found, compared = back(folder, tmp_path)

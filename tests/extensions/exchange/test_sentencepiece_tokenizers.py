@@ -74,9 +74,7 @@ def test_ids_and_texts_are_those_of_transformers(tmp_path: Path) -> None:
         their_ids = theirs(text_target=line)["input_ids"][:-1]
         assert [found.target_rows[index] for index in ids] == their_ids, line
         known = [index for index in ids if index != found.target.unk_id]
-        shown = theirs.decode(
-            [found.target_rows[index] for index in known], use_source_tokenizer=False
-        )
+        shown = theirs.decode([found.target_rows[index] for index in known], use_source_tokenizer=False)
         assert found.target.decode(known).strip() == shown, line
 
 
@@ -85,12 +83,10 @@ def test_texts_of_random_characters_have_the_same_ids_but_for_one_in_fifty(tmp_p
     found, vocabulary, contents = tokenizers()
     theirs = marian(tmp_path, vocabulary, contents)
     numbers = random.Random(1)
-    blocks = [(32, 127), (0xA0, 0x250), (0x370, 0x500), (0x2000, 0x2400), (0x3040, 0x30FF), (0x300, 0x370)]  # fmt: skip
+    blocks = [(32, 127), (0xA0, 0x250), (0x370, 0x500), (0x2000, 0x2400), (0x3040, 0x30FF), (0x300, 0x370)]
     num_different = 0
     for _ in range(500):
-        text = "".join(
-            chr(numbers.randrange(*numbers.choice(blocks))) for _ in range(numbers.randrange(1, 20))
-        )
+        text = "".join(chr(numbers.randrange(*numbers.choice(blocks))) for _ in range(numbers.randrange(1, 20)))
         text = unicodedata.normalize("NFC", text)
         ids = [found.source_rows[index] for index in found.source.encode(text)]
         num_different += ids != theirs(text)["input_ids"][:-1]
@@ -137,13 +133,13 @@ def test_spans_cover_the_text() -> None:
     text = "The train leaves first, at  7:45."
     spans = found.source.spans(text)
     assert len(spans) == len(found.source.encode(text))
-    assert "".join(text[start:end] for start, end in spans).replace(" ", "") == text.replace(" ", "")  # fmt: skip
+    assert "".join(text[start:end] for start, end in spans).replace(" ", "") == text.replace(" ", "")
     assert found.source.unknown_words("hello ☃☃ train") == ["☃☃"]
 
 
 def test_equal_models_give_one_tokenizer() -> None:
     model = read_sentencepiece(trained_spm(0, 400), "a.spm")
-    vocabulary = {"</s>": 0, "<unk>": 1, **{piece: 2 + index for index, piece in enumerate(model.scores)}}  # fmt: skip
+    vocabulary = {"</s>": 0, "<unk>": 1, **{piece: 2 + index for index, piece in enumerate(model.scores)}}
     vocabulary["<pad>"] = len(vocabulary)
     pad = vocabulary["<pad>"]
     specials = SpecialEntries(1, pad, pad, 0)
@@ -164,9 +160,7 @@ def test_equal_models_give_one_tokenizer() -> None:
         ({"treat_whitespace_as_suffix": True}, "with treat_whitespace_as_suffix"),
     ],
 )
-def test_a_model_that_splits_in_another_way_is_refused(
-    options: dict[str, Any], problem: str
-) -> None:
+def test_a_model_that_splits_in_another_way_is_refused(options: dict[str, Any], problem: str) -> None:
     size = 700 if "byte_fallback" in options else 400
     content = _trained(size, options)
     with pytest.raises(DataError) as raised:

@@ -24,7 +24,9 @@ ITALIAN = ["Il gatto non dorme qui.", "L'acqua verde-blu costa 20 €!", "città
 CLEANING = CleaningConfig()
 KINDS = ("wordlevel", "bpe", "unigram")
 TAGS = ("<2it>", "<2fr>")
-INVISIBLE_TEXT = "The\u00a0c\u00adat\u200b sleeps\u3000\u2060here\ufeff \u0645\u200c\u062e \u2764\ufe0f\u200d\U0001f525 \U000e0041"
+INVISIBLE_TEXT = (
+    "The\u00a0c\u00adat\u200b sleeps\u3000\u2060here\ufeff \u0645\u200c\u062e \u2764\ufe0f\u200d\U0001f525 \U000e0041"
+)
 SPECIAL_TEXT = "[EOS] [UNK] [PAD] [SOS] [SOURCE_EOS] \ufdd1gatto <s> \x07x e\u0301"
 FORMS = pytest.mark.parametrize("form", [TableForm.ONE, TableForm.JOINED])
 pytestmark = [pytest.mark.parametrize("kind", KINDS)]
@@ -50,9 +52,7 @@ def in_transformers(source: Tokenizer, content: dict[str, Any], folder: Path) ->
 
 @pytest.mark.long
 @FORMS
-@pytest.mark.parametrize(
-    "text", [*ENGLISH, *ITALIAN, SPECIAL_TEXT, INVISIBLE_TEXT, "", " ", "unknown ζ words"]
-)
+@pytest.mark.parametrize("text", [*ENGLISH, *ITALIAN, SPECIAL_TEXT, INVISIBLE_TEXT, "", " ", "unknown ζ words"])
 def test_transformers_gives_our_ids(kind: str, form: TableForm, text: str, tmp_path: Path) -> None:
     source, target = tokenizers(kind, form)
     loaded = in_transformers(source, tokenizer_json(source, target, form, CLEANING), tmp_path)
@@ -63,9 +63,7 @@ def test_transformers_gives_our_ids(kind: str, form: TableForm, text: str, tmp_p
 
 @pytest.mark.long
 @FORMS
-def test_transformers_makes_our_texts_of_target_ids(
-    kind: str, form: TableForm, tmp_path: Path
-) -> None:
+def test_transformers_makes_our_texts_of_target_ids(kind: str, form: TableForm, tmp_path: Path) -> None:
     source, target = tokenizers(kind, form)
     loaded = in_transformers(source, tokenizer_json(source, target, form, CLEANING), tmp_path)
     for text in [*ITALIAN, *ENGLISH, SPECIAL_TEXT, "una ζ"]:
@@ -78,9 +76,7 @@ def test_transformers_makes_our_texts_of_target_ids(
 @pytest.mark.long
 @FORMS
 @pytest.mark.parametrize("space", ["", " "])
-def test_a_tag_before_the_text_is_the_token_of_this_tag(
-    kind: str, form: TableForm, space: str, tmp_path: Path
-) -> None:
+def test_a_tag_before_the_text_is_the_token_of_this_tag(kind: str, form: TableForm, space: str, tmp_path: Path) -> None:
     source, target = tokenizers(kind, form, TAGS)
     loaded = in_transformers(source, tokenizer_json(source, target, form, CLEANING), tmp_path)
     first = target.vocab_size if form is TableForm.JOINED else 0
@@ -121,9 +117,7 @@ def test_a_text_that_is_cut_still_ends_with_the_end_symbol(kind: str, tmp_path: 
 
 
 def test_rules_that_are_off_leave_the_text_alone(kind: str, tmp_path: Path) -> None:
-    rules = CleaningConfig(
-        normalize_unicode=False, remove_control_characters=False, normalize_invisible=False
-    )
+    rules = CleaningConfig(normalize_unicode=False, remove_control_characters=False, normalize_invisible=False)
     source, _ = tokenizers(kind, TableForm.ONE)
     content = tokenizer_json(source, source, TableForm.ONE, rules)
     assert content["normalizer"] == json.loads(source.to_json())["normalizer"]

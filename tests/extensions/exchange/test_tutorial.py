@@ -36,9 +36,7 @@ def _the_reading_process_is_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
 def tutorial_tokenizer(texts: list[str], file: Path) -> HuggingFaceTokenizer:
     tokenizer = HuggingFaceTokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    trainer = trainers.WordLevelTrainer(
-        special_tokens=SPECIALS, min_frequency=2, show_progress=False
-    )
+    trainer = trainers.WordLevelTrainer(special_tokens=SPECIALS, min_frequency=2, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer=trainer)
     tokenizer.save(str(file))
     return tokenizer
@@ -179,9 +177,7 @@ def test_logits_and_ids_are_those_of_the_tutorial(is_of_video: bool, tmp_path: P
 
 def test_greedy_translations_are_those_of_the_tutorial(tmp_path: Path) -> None:
     folder, state, (source, _) = write_tutorial(tmp_path)
-    _, run = import_folder(
-        folder, "mine", NamedLanguages("en", ("it",)), runs_folder=tmp_path / "runs"
-    )
+    _, run = import_folder(folder, "mine", NamedLanguages("en", ("it",)), runs_folder=tmp_path / "runs")
     exact = RuntimeConfig(device="cpu", precision="float32")
     translator = load_translator(run.path, runtime=exact)
     text = sentences()[0][3]

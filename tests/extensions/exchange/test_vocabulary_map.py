@@ -42,9 +42,12 @@ def test_ctranslate2_chooses_among_these_tokens() -> None:
     def written(files: dict[str, bytes], **options: bool) -> set[int]:
         translator = ctranslate2.Translator("model", device="cpu", files=files)
         [result] = translator.translate_batch(
-            [[str(token) for token in source]], beam_size=1, max_decoding_length=20,
-            return_end_token=True, **options,
-        )  # fmt: skip
+            [[str(token) for token in source]],
+            beam_size=1,
+            max_decoding_length=20,
+            return_end_token=True,
+            **options,
+        )
         return {int(token) for token in result.hypotheses[0]}
 
     freely = written(made)

@@ -35,9 +35,12 @@ from transformer_cli.storage import read_json_lines
 pytestmark = pytest.mark.long
 
 TWO_STEPS = (
-    "training.max_steps=2", "training.log_every=1", "data.num_pairs=200", "validation.max_sentences=4",
+    "training.max_steps=2",
+    "training.log_every=1",
+    "data.num_pairs=200",
+    "validation.max_sentences=4",
     "validation.sequence_lengths=[5]",
-)  # fmt: skip
+)
 WHOLE = pytest.mark.parametrize("ablation", ABLATIONS, ids=lambda one: one.name)
 
 
@@ -45,8 +48,7 @@ WHOLE = pytest.mark.parametrize("ablation", ABLATIONS, ids=lambda one: one.name)
 def test_each_ablation_has_valid_configs_that_differ(ablation: Ablation) -> None:
     configs = configs_of(ablation)
     trained = {
-        (config.model_dump_json(), v.replaced, v.decoding)
-        for config, v in zip(configs, ablation.variants, strict=True)
+        (config.model_dump_json(), v.replaced, v.decoding) for config, v in zip(configs, ablation.variants, strict=True)
     }
     assert len(trained) == len(ablation.variants)
     assert all(config.runtime.threads == 1 for config in configs)
@@ -144,9 +146,7 @@ def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(here: Path) -> 
 
 
 @pytest.mark.heavy
-def test_another_seed_gives_other_figures(
-    here: Path, finished: tuple[Path, list[VariantOutcome]]
-) -> None:
+def test_another_seed_gives_other_figures(here: Path, finished: tuple[Path, list[VariantOutcome]]) -> None:
     ablation = ablation_named("no-positions")
     alone = replace(ablation, variants=ablation.variants[:1])
     [other] = try_variants(alone, Path("2"), [*TWO_STEPS, "seed=2"])
@@ -162,9 +162,7 @@ def test_an_outcome_is_plain_json(finished: tuple[Path, list[VariantOutcome]]) -
     assert set(facts["figures"]) == set(ablation_named("no-positions").measures)
 
 
-CONFIG = ModelConfig(
-    d_model=16, num_heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=0.0
-)
+CONFIG = ModelConfig(d_model=16, num_heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=0.0)
 SOURCE = torch.tensor([[3, 4, 5, 6]])
 TARGET = torch.tensor([[1, 7, 8, 9]])
 
@@ -200,9 +198,7 @@ def test_without_the_causal_mask_padding_of_the_source_stays_hidden() -> None:
 def test_without_scaling_the_weights_are_the_softmax_of_plain_products() -> None:
     torch.manual_seed(1)
     attention, x = MultiHeadAttention(CONFIG), torch.randn(2, 5, 16)
-    queries, keys = (
-        part(x).unflatten(-1, (2, 8)).transpose(1, 2) for part in (attention.query, attention.key)
-    )
+    queries, keys = (part(x).unflatten(-1, (2, 8)).transpose(1, 2) for part in (attention.query, attention.key))
     with replaced("scaling"):
         found = attention.weights(x, x, None)
     torch.testing.assert_close(found, (queries @ keys.mT).softmax(-1))

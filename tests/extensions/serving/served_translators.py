@@ -36,17 +36,12 @@ def small_translator(source: str = "en", target: str = "it", **decoding: object)
 
 def small_runs(*translators: Translator, cache_bytes: int = 1 << 20) -> ServedRuns:
     """Runs with the names run-0, run-1, ..."""
-    named = [
-        NamedTranslator(f"run-{number}", each, str(number))
-        for number, each in enumerate(translators)
-    ]
+    named = [NamedTranslator(f"run-{number}", each, str(number)) for number, each in enumerate(translators)]
     return served_runs(named, cache_bytes=cache_bytes)
 
 
 @contextmanager
-def served(
-    runs: ServedRuns, options: ServerOptions | None = None
-) -> Iterator[tuple[TestClient, TranslationService]]:
+def served(runs: ServedRuns, options: ServerOptions | None = None) -> Iterator[tuple[TestClient, TranslationService]]:
     """A test client of an application that is ready, and its service."""
     options = options or ServerOptions()
     service = TranslationService(options.limits)
@@ -61,9 +56,7 @@ def served(
 
 
 @contextmanager
-def listening(
-    runs: ServedRuns, options: ServerOptions | None = None, *, max_connections: int = 1000
-) -> Iterator[str]:
+def listening(runs: ServedRuns, options: ServerOptions | None = None, *, max_connections: int = 1000) -> Iterator[str]:
     """The address of a server on loopback, in a thread of this process."""
     options = options or ServerOptions()
     service = TranslationService(options.limits)

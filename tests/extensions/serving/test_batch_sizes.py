@@ -58,9 +58,7 @@ def test_the_batches_keep_the_limits_and_have_the_least_cost_together(
     assert cost_of(batches) == cost_by_brute_force(lengths, kind)
 
 
-@given(
-    st.lists(st.integers(1, 20), min_size=1, max_size=80), st.integers(1, 400), st.integers(1, 40)
-)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=80), st.integers(1, 400), st.integers(1, 40))
 def test_items_of_equal_length_are_cut_where_a_limit_demands_it(
     lengths: list[int], max_tokens: int, max_items: int
 ) -> None:
@@ -93,9 +91,7 @@ def test_a_round_takes_about_the_wanted_time_and_its_batches_keep_the_limit(
     assert units[0] in batches[0]
     taken = sorted((unit.key for batch in batches for unit in batch), key=lambda key: int(str(key)))
     assert taken == list(range(len(taken)))  # the oldest ones
-    assert all(
-        len(batch) * max(unit.num_tokens for unit in batch) <= kind.max_tokens for batch in batches
-    )
+    assert all(len(batch) * max(unit.num_tokens for unit in batch) <= kind.max_tokens for batch in batches)
     wanted = max(512, 4.0 * tokens_per_second)
     num_tokens = sum(unit.num_tokens for batch in batches for unit in batch)
     assert num_tokens <= wanted

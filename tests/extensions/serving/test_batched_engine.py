@@ -64,9 +64,7 @@ def test_the_search_for_a_client_that_has_left_ends_soon(ending: str) -> None:
 
 def test_an_engine_that_cannot_stop_is_used_as_it_is() -> None:
     class Plain:
-        def translate(
-            self, requests: list[Request], options: DecodingConfig
-        ) -> list[list[Hypothesis]]:
+        def translate(self, requests: list[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
             return [[Hypothesis(request.ids, -1.0)] for request in requests]
 
     plain: Engine = Plain()  # type: ignore[assignment]
@@ -74,8 +72,6 @@ def test_an_engine_that_cannot_stop_is_used_as_it_is() -> None:
     try:
         [direction] = runs.directions.values()
         shared = direction.shared.for_job(Job(60.0), lambda: None)
-        assert shared.translate([Request((7,))], direction.translator.decoding) == [
-            [Hypothesis((7,), -1.0)]
-        ]
+        assert shared.translate([Request((7,))], direction.translator.decoding) == [[Hypothesis((7,), -1.0)]]
     finally:
         runs.close()

@@ -30,9 +30,7 @@ def batcher() -> Iterator[Batcher]:
     batcher.close()
 
 
-def kind_of(
-    compute: Callable[[Sequence[Any]], Sequence[Any]], *, key: str = "kind", max_tokens: int = 20
-) -> WorkKind:
+def kind_of(compute: Callable[[Sequence[Any]], Sequence[Any]], *, key: str = "kind", max_tokens: int = 20) -> WorkKind:
     return WorkKind(key, "test", compute, len, max_tokens)
 
 
@@ -237,9 +235,7 @@ def test_a_running_item_that_nobody_needs_is_named_and_computed_anew_for_others(
     begun, left = threading.Event(), threading.Event()
     gone: list[list[str]] = []
 
-    def compute_wanted(
-        items: Sequence[str], unwanted: Callable[[], Collection[str]]
-    ) -> Sequence[str]:
+    def compute_wanted(items: Sequence[str], unwanted: Callable[[], Collection[str]]) -> Sequence[str]:
         begun.set()
         assert left.wait(LONG)
         gone.append(sorted(unwanted()))
@@ -264,9 +260,7 @@ def test_a_running_item_that_nobody_needs_is_named_and_computed_anew_for_others(
 def test_a_running_item_is_wanted_while_one_caller_waits(batcher: Batcher) -> None:
     begun, released = threading.Event(), threading.Event()
 
-    def compute_wanted(
-        items: Sequence[str], unwanted: Callable[[], Collection[str]]
-    ) -> Sequence[str]:
+    def compute_wanted(items: Sequence[str], unwanted: Callable[[], Collection[str]]) -> Sequence[str]:
         begun.set()
         assert released.wait(LONG)
         assert not unwanted()
@@ -322,12 +316,8 @@ class Steps:
         return [len(item) for item in items]
 
 
-def test_a_long_item_gives_way_to_short_ones_that_wait(
-    batcher: Batcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "transformer_cli.extensions.serving.batcher._SECONDS_BEFORE_GIVING_WAY", 0.0
-    )
+def test_a_long_item_gives_way_to_short_ones_that_wait(batcher: Batcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_cli.extensions.serving.batcher._SECONDS_BEFORE_GIVING_WAY", 0.0)
     steps = Steps(num_steps=5)
     kind = replace(kind_of(lambda items: [0] * len(items), max_tokens=100), compute_wanted=steps)
     with ThreadPoolExecutor(8) as threads:
@@ -348,9 +338,7 @@ def test_a_long_item_gives_way_to_short_ones_that_wait(
 def test_a_short_item_that_fails_harms_no_long_one_that_gave_way(
     batcher: Batcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "transformer_cli.extensions.serving.batcher._SECONDS_BEFORE_GIVING_WAY", 0.0
-    )
+    monkeypatch.setattr("transformer_cli.extensions.serving.batcher._SECONDS_BEFORE_GIVING_WAY", 0.0)
     steps = Steps(num_steps=2)
 
     def failing(items: Sequence[str], unwanted: Any) -> list[int]:

@@ -52,9 +52,7 @@ def test_a_text_goes_through_both_models_and_the_pivot_is_told(client: TestClien
 
 def test_markup_and_files_go_through_both(client: TestClient) -> None:
     values = {"q": "<p>the <b>train</b> waits.</p>", "format": "html", **DE_IT}
-    assert client.post("/translate", json=values).json() == {
-        "translatedText": "<p>THE <b>HOTEL</b> WAITS.</p>"
-    }
+    assert client.post("/translate", json=values).json() == {"translatedText": "<p>THE <b>HOTEL</b> WAITS.</p>"}
     po = b'msgid "the train waits."\nmsgstr ""\n'
     answer = client.post("/translate_file", data=DE_IT, files={"file": ("a.po", po)}).json()
     path = answer["translatedFileUrl"].split("/", 3)[3]
@@ -72,7 +70,7 @@ def test_the_page_gets_sentences_with_links_through_the_pivot(client: TestClient
 def test_choices_are_those_of_the_second_model(client: TestClient) -> None:
     values = {"q": "the train waits.", "alternatives": 1, **DE_IT}
     found = client.post("/alternatives", json=values).json()
-    assert [each["text"] for each in found["alternatives"]] == ["THE HOTEL WAITS.", "the garden sleeps"]  # fmt: skip
+    assert [each["text"] for each in found["alternatives"]] == ["THE HOTEL WAITS.", "the garden sleeps"]
     assert found["source"]["text"] == "the train waits."
 
 
@@ -87,10 +85,21 @@ def test_a_glossary_is_refused_for_two_models() -> None:
     with served(runs) as (client, _):
         made = client.post(
             "/v2/glossaries",
-            json={"name": "a", "source_lang": "de", "target_lang": "it", "entries": "uno\tdue", "entries_format": "tsv"},
-        )  # fmt: skip
+            json={
+                "name": "a",
+                "source_lang": "de",
+                "target_lang": "it",
+                "entries": "uno\tdue",
+                "entries_format": "tsv",
+            },
+        )
         if made.status_code == 201:
-            values = {"text": ["uno"], "source_lang": "DE", "target_lang": "IT", "glossary_id": made.json()["glossary_id"]}  # fmt: skip
+            values = {
+                "text": ["uno"],
+                "source_lang": "DE",
+                "target_lang": "IT",
+                "glossary_id": made.json()["glossary_id"],
+            }
             answer = client.post("/v2/translate", json=values)
             assert answer.status_code == 400
             assert "two models" in answer.json()["message"]

@@ -96,9 +96,7 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
         1,
     )
     assert deepl_client.get_multilingual_glossary("numbers").name == "numbers"
-    found = deepl_client.translate_text(
-        LINES[2], source_lang="EN", target_lang="IT", glossary="numbers"
-    )
+    found = deepl_client.translate_text(LINES[2], source_lang="EN", target_lang="IT", glossary="numbers")
     assert isinstance(found, deepl.TextResult)
     with_terms = TRANSLATORS[0].with_glossary(Glossary.of({"uno": "sette"}))
     [expected] = with_terms.translate(LINES[2:3])
@@ -122,9 +120,7 @@ def test_deepl_writes_and_deletes_glossaries(deepl_client: deepl.DeepLClient) ->
     assert isinstance(found, deepl.TextResult)
     [expected] = TRANSLATORS[0].with_glossary(Glossary.of(terms)).translate(LINES[2:3])
     assert found.text == expected.text
-    of_csv = deepl_client.create_glossary_from_csv(
-        "csv", **languages, csv_data='uno,"tre",en,it\r\n'
-    )
+    of_csv = deepl_client.create_glossary_from_csv("csv", **languages, csv_data='uno,"tre",en,it\r\n')
     assert deepl_client.get_glossary_entries(of_csv) == {"uno": "tre"}
     for each in (made, of_csv):
         deepl_client.delete_glossary(each)
@@ -154,9 +150,7 @@ def test_deepl_documents(deepl_client: deepl.DeepLClient, glossary: str | None) 
 
 
 def test_deepl_is_told_why_a_document_is_not_translated(deepl_client: deepl.DeepLClient) -> None:
-    handle = deepl_client.translate_document_upload(
-        b"no zip file", filename="letter.docx", target_lang="IT"
-    )
+    handle = deepl_client.translate_document_upload(b"no zip file", filename="letter.docx", target_lang="IT")
     while (status := deepl_client.translate_document_get_status(handle)).ok:
         assert not status.done
     assert "zip" in str(status.error_message)
@@ -169,9 +163,7 @@ def test_deepl_is_told_why_a_document_is_not_translated(deepl_client: deepl.Deep
     with pytest.raises(deepl.DeepLException, match="not supported"):
         deepl_client.translate_document_upload(b"", filename="letter.pdf", target_lang="IT")
     with pytest.raises(deepl.DeepLException, match="output_format"):
-        deepl_client.translate_document_upload(
-            b"a", filename="a.txt", target_lang="IT", output_format="docx"
-        )
+        deepl_client.translate_document_upload(b"a", filename="a.txt", target_lang="IT", output_format="docx")
 
 
 def test_deepl_translates_xml_and_html(deepl_client: deepl.DeepLClient) -> None:
@@ -222,9 +214,7 @@ def test_the_npm_package_translate(address: str, tmp_path: Path) -> None:
         f"translate.key = '{KEY}';\n"
         "console.log(await translate(process.argv[2], {from: 'en', to: 'it'}));\n"
     )
-    found = subprocess.run(
-        [node, "client.mjs", LINES[7]], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([node, "client.mjs", LINES[7]], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert found.stdout == f"{expected_texts()[7]}\n"
 
 

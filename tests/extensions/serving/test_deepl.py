@@ -52,10 +52,8 @@ def test_a_form_repeats_the_field_for_several_texts(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("splitting", "expected_lines"),
     [("1", [LINES[0], LINES[1], "", LINES[0]]), ("nonewlines", [f"{LINES[0]} {LINES[1]}", "", LINES[0]])],
-)  # fmt: skip
-def test_line_breaks_end_sentences_or_do_not(
-    client: TestClient, splitting: str, expected_lines: list[str]
-) -> None:
+)
+def test_line_breaks_end_sentences_or_do_not(client: TestClient, splitting: str, expected_lines: list[str]) -> None:
     expected = "\n".join(each.text for each in TRANSLATOR.translate(expected_lines))
     text = f"{LINES[0]}\n{LINES[1]}\n\n{LINES[0]}"
     assert texts_of(client, text=[text], split_sentences=splitting) == [expected]
@@ -106,9 +104,7 @@ def test_ways_of_splitting_may_be_numbers_switches_and_capitals(
     assert texts_of(client, text=text, split_sentences=given, tag_handling=tag_handling) == expected
 
 
-@pytest.mark.parametrize(
-    ("tag_handling", "usual"), [("", "1"), ("plain", "1"), ("xml", "1"), ("html", "nonewlines")]
-)
+@pytest.mark.parametrize(("tag_handling", "usual"), [("", "1"), ("plain", "1"), ("xml", "1"), ("html", "nonewlines")])
 def test_line_breaks_stay_unless_the_client_says_nonewlines_or_sends_html(
     client: TestClient, tag_handling: str, usual: str
 ) -> None:
@@ -199,12 +195,8 @@ def test_the_tags_of_xml_stay_and_divide_as_the_parameters_say(client: TestClien
         **xml,
     )
     assert by_list == divided
-    [together] = texts_of(
-        client, text=["<doc><p>uno</p> <p>due</p></doc>"], non_splitting_tags="p", **xml
-    )
-    assert re.sub("<[^>]*>", "", together).split() == (
-        next(iter(TRANSLATOR.translate(["uno due"]))).text.split()
-    )
+    [together] = texts_of(client, text=["<doc><p>uno</p> <p>due</p></doc>"], non_splitting_tags="p", **xml)
+    assert re.sub("<[^>]*>", "", together).split() == (next(iter(TRANSLATOR.translate(["uno due"]))).text.split())
 
 
 def test_the_outline_is_ignored_where_it_has_no_effect(client: TestClient) -> None:
@@ -222,7 +214,11 @@ def test_lists_of_tags_are_taken_where_they_are_followed_and_else_refused(
     """django-traduire sends the blocks with every text of HTML, djangocms-deepl-translations the elements that stay with every text."""
     values = {"text": ["<p>uno <b>due</b></p>"], "target_lang": "IT", "tag_handling": "html"}
     plain = client.post("/v2/translate", json=values).json()
-    for lists in ({"splitting_tags": "p,h1,li,td,br,P,i"}, {"non_splitting_tags": "u"}, {"ignore_tags": ["template", "cms-plugin"]}):  # fmt: skip
+    for lists in (
+        {"splitting_tags": "p,h1,li,td,br,P,i"},
+        {"non_splitting_tags": "u"},
+        {"ignore_tags": ["template", "cms-plugin"]},
+    ):
         assert client.post("/v2/translate", json={**values, **lists}).json() == plain
     for lists in ({"splitting_tags": "p,b"}, {"non_splitting_tags": "p"}):
         assert client.post("/v2/translate", json={**values, **lists}).status_code == 400
@@ -293,10 +289,8 @@ GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "u
         ({"source_lang": "ZZ"}, "'source_lang'"),
         ({"entries": "\n".join(f"{n}\t{n}" for n in range(10_001))}, "10001"),
     ],
-)  # fmt: skip
-def test_a_glossary_that_cannot_be_used_is_refused(
-    client: TestClient, values: dict[str, str], message: str
-) -> None:
+)
+def test_a_glossary_that_cannot_be_used_is_refused(client: TestClient, values: dict[str, str], message: str) -> None:
     answer = client.post("/v2/glossaries", json={**GLOSSARY, **values})
     assert answer.status_code == 400
     assert message in answer.json()["message"]
@@ -325,9 +319,7 @@ def test_a_glossary_is_made_ready_for_its_model_once(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("limit", "most"), [("_MAX_TERMS", 3), ("_MAX_CHARACTERS_OF_TERMS", 18), ("_MAX_GLOSSARIES", 3)]
 )
-def test_glossaries_of_clients_have_a_limit(
-    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
-) -> None:
+def test_glossaries_of_clients_have_a_limit(monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
     monkeypatch.setattr(deepl, limit, most)
     with served(small_runs(TRANSLATOR)) as (client, _):
         made = [client.post("/v2/glossaries", data=GLOSSARY) for _ in range(4)]
@@ -482,9 +474,7 @@ def test_a_document_that_still_works_does_not_keep_others_from_being_forgotten(
             time.sleep(0.001)
         last = send_document(client)
         wait_for(client, *last)
-        codes = [
-            client.post(address, json=key).status_code for address, key in [first, *others, last]
-        ]
+        codes = [client.post(address, json=key).status_code for address, key in [first, *others, last]]
         released.set()
         assert codes == [200, 404, 404, 200]
         wait_for(client, *first)

@@ -54,17 +54,11 @@ def test_the_specification_says_what_a_request_needs(client: TestClient) -> None
         assert client.post("/translate", data=others).status_code == 400
 
 
-NEEDING = [
-    each
-    for each in ENDPOINTS
-    if each.method == "post" and any(field.is_required for field in each.fields)
-]
+NEEDING = [each for each in ENDPOINTS if each.method == "post" and any(field.is_required for field in each.fields)]
 
 
 @pytest.mark.parametrize("endpoint", NEEDING, ids=lambda each: each.path)
-def test_a_required_parameter_that_is_missing_is_named(
-    client: TestClient, endpoint: Endpoint
-) -> None:
+def test_a_required_parameter_that_is_missing_is_named(client: TestClient, endpoint: Endpoint) -> None:
     [first, *_] = [field.name for field in endpoint.fields if field.is_required]
     answer = client.post(endpoint.path, json={})
     assert answer.status_code == 400

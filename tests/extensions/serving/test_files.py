@@ -25,9 +25,7 @@ from transformer_cli.extensions.serving.texts import name_of_translation
 from .served_translators import LINES, served, small_runs, small_translator
 
 TRANSLATORS = small_translator(), small_translator("it", "en")
-HTML = (
-    f"<p class=x>{LINES[3]}. <b>{LINES[2]}</b></p>\n<!-- uno --><script>uno()</script><p>{LINES[5]}"
-)
+HTML = f"<p class=x>{LINES[3]}. <b>{LINES[2]}</b></p>\n<!-- uno --><script>uno()</script><p>{LINES[5]}"
 PAGE = f"<!doctype html>\n<html lang=en><title>{LINES[1]}</title><body>{HTML}</body></html>\n"
 
 
@@ -65,16 +63,14 @@ def test_html_keeps_its_tags(client: TestClient) -> None:
 
 @pytest.mark.long
 def test_html_keeps_its_tags_in_the_interface_of_deepl(client: TestClient) -> None:
-    values = {"text": [HTML, "<i>uno</i>"], "source_lang": "EN", "target_lang": "IT", "tag_handling": "html"}  # fmt: skip
+    values = {"text": [HTML, "<i>uno</i>"], "source_lang": "EN", "target_lang": "IT", "tag_handling": "html"}
     found = client.post("/v2/translate", json=values).json()["translations"]
     assert [one["text"] for one in found] == [expected_html(HTML), expected_html("<i>uno</i>")]
     ignored = client.post("/v2/translate", json={**values, "ignore_tags": ["i"]}).json()
     assert ignored["translations"][1]["text"] == "<i>uno</i>"
 
 
-@pytest.mark.parametrize(
-    "text", ["<p", "a < b & c", "<p>" * 3000, "<b></i>", "&#xD800;", "<![CDATA[", ""]
-)
+@pytest.mark.parametrize("text", ["<p", "a < b & c", "<p>" * 3000, "<b></i>", "&#xD800;", "<![CDATA[", ""])
 def test_damaged_html_is_translated_or_refused(client: TestClient, text: str) -> None:
     values = {"q": text, "source": "en", "target": "it", "format": "html"}
     assert client.post("/translate", json=values).status_code in (200, 400)
@@ -82,7 +78,7 @@ def test_damaged_html_is_translated_or_refused(client: TestClient, text: str) ->
 
 def test_a_file_is_translated_and_downloaded(client: TestClient) -> None:
     answer = send(client, "my page.html", PAGE.encode())
-    assert re.search(r"/download_file/[0-9a-f]{32}\.my_page_it\.html$", answer.json()["translatedFileUrl"])  # fmt: skip
+    assert re.search(r"/download_file/[0-9a-f]{32}\.my_page_it\.html$", answer.json()["translatedFileUrl"])
     found = download(client, answer)
     assert found.text == expected_html(PAGE)
     assert found.headers["content-disposition"] == 'attachment; filename="my_page_it.html"'
@@ -101,7 +97,7 @@ def test_a_file_without_an_ending_has_that_of_its_content_type(
     client: TestClient, content_type: str, name: str, data: bytes
 ) -> None:
     fields = {"source": "en", "target": "it"}
-    answer = client.post("/translate_file", data=fields, files={"file": ("page", data, content_type)})  # fmt: skip
+    answer = client.post("/translate_file", data=fields, files={"file": ("page", data, content_type)})
     found = download(client, answer)
     assert f'filename="{name}"' in found.headers["content-disposition"]
     kept = send(client, "page.x", data)  # an ending counts
@@ -114,9 +110,7 @@ def test_a_part_in_another_language_stays_in_a_page_that_names_none(client: Test
     found = download(client, send(client, "page.html", page.encode())).text
     assert found.endswith(foreign)
     assert found != page
-    answer = client.post(
-        "/translate", json={"q": page, "source": "en", "target": "it", "format": "html"}
-    )
+    answer = client.post("/translate", json={"q": page, "source": "en", "target": "it", "format": "html"})
     assert answer.json()["translatedText"] == found
 
 
@@ -181,14 +175,12 @@ def test_a_file_is_needed(client: TestClient) -> None:
 
 def test_only_the_name_itself_finds_a_file(client: TestClient) -> None:
     name = urlsplit(send(client, "a.html", b"uno").json()["translatedFileUrl"]).path
-    for wrong in ("/download_file/a_it.html", f"{name}x", "/download_file/..%2f..%2fetc%2fpasswd", "/download_file/"):  # fmt: skip
+    for wrong in ("/download_file/a_it.html", f"{name}x", "/download_file/..%2f..%2fetc%2fpasswd", "/download_file/"):
         assert client.get(wrong).status_code == 404
     assert client.get(name).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "C:\\letter.html", 'a"\r\nb.html', "é" * 300 + ".html", ""]
-)
+@pytest.mark.parametrize("name", ["../../etc/passwd", "C:\\letter.html", 'a"\r\nb.html', "é" * 300 + ".html", ""])
 def test_names_of_files_are_harmless(name: str) -> None:
     found = name_of_translation(name, "it")
     assert PurePath(found).name == found

@@ -36,9 +36,7 @@ def probabilities() -> list[float]:
     return [round(each.probability, 4) for each in estimates if each is not None]
 
 
-def test_a_text_has_its_estimate_as_on_the_command_line(
-    client: TestClient, probabilities: list[float]
-) -> None:
+def test_a_text_has_its_estimate_as_on_the_command_line(client: TestClient, probabilities: list[float]) -> None:
     one = client.post("/translate", json={"q": GOOD, **LANGUAGES}).json()
     assert one["translatedText"] == "Il cane è grande."
     assert one["green"] is True
@@ -128,6 +126,4 @@ def test_a_file_is_counted_and_marked_if_it_is_wished() -> None:
 @pytest.mark.long
 def test_a_run_without_calibration_answers_as_before() -> None:
     with served(small_runs(small_translator())) as (client, _):
-        assert list(client.post("/translate", json={"q": "uno", **LANGUAGES}).json()) == [
-            "translatedText"
-        ]
+        assert list(client.post("/translate", json={"q": "uno", **LANGUAGES}).json()) == ["translatedText"]

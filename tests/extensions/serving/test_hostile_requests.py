@@ -47,9 +47,7 @@ def _expected() -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
-def test_a_body_that_announces_more_than_the_limit_is_refused_unread(
-    client: TestClient, path: str
-) -> None:
+def test_a_body_that_announces_more_than_the_limit_is_refused_unread(client: TestClient, path: str) -> None:
     """I1."""
     answer = client.post(path, content=b" " * 100_001, headers=JSON)
     assert answer.status_code == 413
@@ -57,12 +55,8 @@ def test_a_body_that_announces_more_than_the_limit_is_refused_unread(
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize(
-    "content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"]
-)
-def test_a_body_without_a_length_is_read_up_to_the_limit(
-    client: TestClient, path: str, content_type: str
-) -> None:
+@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"])
+def test_a_body_without_a_length_is_read_up_to_the_limit(client: TestClient, path: str, content_type: str) -> None:
     """I1: chunked, without an end."""
     num_read = 0
     sent: list[Any] = []
@@ -104,7 +98,7 @@ BAD_BODIES = {
     "UTF-16": '{"q": "a"}'.encode("utf-16-be")[:-1],
     "booleans": b'{"q": true, "source": false, "target": true}',
     "object as q": b'{"q": {"a": 1}, "source": "en", "target": "it"}',
-}  # fmt: skip
+}
 
 
 BAD_VALUES = {
@@ -114,7 +108,7 @@ BAD_VALUES = {
     "lone surrogate as language": b'{"q": "a", "source": "\\ud800", "target": "it"}',
     "unknown language": b'{"q": "a", "source": "xx", "target": "yy"}',
     "ten thousand": b'{"q": "a", "alternatives": 10000, "beam": 10000, "source": "en", "target": "it"}',
-}  # fmt: skip
+}
 
 
 @pytest.mark.long
@@ -145,7 +139,7 @@ def test_a_bad_value_is_an_error_of_the_client(client: TestClient, case: str) ->
     ],
 )
 def test_a_damaged_form_is_an_error_of_the_client(client: TestClient, form: str) -> None:
-    for body in (b"", b"--x\r\n\r\n", b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n", b"\xff=\xfe&q"):  # fmt: skip
+    for body in (b"", b"--x\r\n\r\n", b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n", b"\xff=\xfe&q"):
         answer = client.post("/translate", content=body, headers={"Content-Type": form})
         assert 400 <= answer.status_code < 500
 
@@ -160,7 +154,7 @@ _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @pytest.mark.long
@@ -168,10 +162,24 @@ _VALUES = st.recursive(
 @given(
     st.sampled_from(PATHS),
     st.dictionaries(
-        st.sampled_from(["q", "text", "source", "target", "source_lang", "target_lang", "alternatives", "format", "beam", "api_key", "split_sentences"]),
+        st.sampled_from(
+            [
+                "q",
+                "text",
+                "source",
+                "target",
+                "source_lang",
+                "target_lang",
+                "alternatives",
+                "format",
+                "beam",
+                "api_key",
+                "split_sentences",
+            ]
+        ),
         _VALUES | st.sampled_from(["en", "it", "auto", "EN", "1"]),
     ),
-)  # fmt: skip
+)
 def test_no_json_breaks_the_server(client: TestClient, path: str, values: dict[str, Any]) -> None:
     """I5, as a fuzz test."""
     answer = client.post(path, content=json.dumps(values), headers=JSON)
@@ -180,10 +188,14 @@ def test_no_json_breaks_the_server(client: TestClient, path: str, values: dict[s
 
 @pytest.mark.long
 @settings(max_examples=100)
-@given(st.sampled_from(PATHS), st.binary(max_size=300), st.sampled_from(["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a", "", "x/y"]))  # fmt: skip
-def test_no_bytes_break_the_server(
-    client: TestClient, path: str, body: bytes, content_type: str
-) -> None:
+@given(
+    st.sampled_from(PATHS),
+    st.binary(max_size=300),
+    st.sampled_from(
+        ["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a", "", "x/y"]
+    ),
+)
+def test_no_bytes_break_the_server(client: TestClient, path: str, body: bytes, content_type: str) -> None:
     """I5, as a fuzz test."""
     answer = client.post(path, content=body, headers={"Content-Type": content_type})
     assert answer.status_code < 500
@@ -194,9 +206,7 @@ class Panic(BaseException):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "error", [ValueError("a secret text"), Panic("a secret text"), MemoryError()]
-)
+@pytest.mark.parametrize("error", [ValueError("a secret text"), Panic("a secret text"), MemoryError()])
 def test_an_error_in_one_request_is_an_error_of_this_request_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
@@ -227,8 +237,8 @@ def test_neither_texts_nor_keys_are_logged(caplog: pytest.LogCaptureFixture) -> 
         values = {"q": "secret words", "source": "en", "target": "it", "api_key": "secret key"}
         for sent in ({"params": values}, {"json": values}, {"data": values}):
             client.post("/translate", **sent)
-        client.get("/MTRestService/TranslateJson", params={"input": "secret", "srcLangCode": "en", "trgLangCode": "it"})  # fmt: skip
-    mine = [record.getMessage() for record in caplog.records if record.name.startswith(("transformer_cli", "uvicorn"))]  # fmt: skip
+        client.get("/MTRestService/TranslateJson", params={"input": "secret", "srcLangCode": "en", "trgLangCode": "it"})
+    mine = [record.getMessage() for record in caplog.records if record.name.startswith(("transformer_cli", "uvicorn"))]
     assert mine, caplog.text
     assert "secret" not in " ".join(mine)
 
@@ -316,8 +326,10 @@ def test_refusals_can_be_read_by_pages_of_other_origins_if_these_may_ask() -> No
 def test_nobody_keeps_answers_with_texts(client: TestClient) -> None:
     for answer in (
         client.post("/translate", json=GOOD),
-        client.get("/MTRestService/TranslateJson", params={"input": LINES[0], "srcLangCode": "en", "trgLangCode": "it"}),
-    ):  # fmt: skip
+        client.get(
+            "/MTRestService/TranslateJson", params={"input": LINES[0], "srcLangCode": "en", "trgLangCode": "it"}
+        ),
+    ):
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert client.get("/").headers["cache-control"] == "no-cache"
 

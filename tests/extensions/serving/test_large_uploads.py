@@ -48,9 +48,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         (Limits(max_file_parts=640), "more than 640 parts"),
     ],
 )
-def test_a_file_with_too_much_text_gets_413_with_what_was_found_and_the_limit(
-    limits: Limits, message: str
-) -> None:
+def test_a_file_with_too_much_text_gets_413_with_what_was_found_and_the_limit(limits: Limits, message: str) -> None:
     with served(small_runs(TRANSLATOR), ServerOptions(limits)) as (client, service):
         answer = sent(client, b"uno due\n" * 1000)
         assert answer.status_code == 413
@@ -205,9 +203,7 @@ def test_a_large_body_counts_as_a_request_while_it_is_received() -> None:
     service.close()
 
 
-def test_the_reading_of_a_file_ends_when_its_client_leaves(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_reading_of_a_file_ends_when_its_client_leaves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     num_lines, num_read = 200_000, 0
     counted = ReadingWatch.counted
 
@@ -222,7 +218,9 @@ def test_the_reading_of_a_file_ends_when_its_client_leaves(
     with listening(small_runs(TRANSLATOR), ServerOptions(limits)) as address:
         host = urlsplit(address)
         connection = http.client.HTTPConnection(str(host.hostname), host.port, timeout=LONG)
-        request = httpx.Request("POST", f"{address}/translate_file", data=FORM, files={"file": ("a.txt", b"x\n" * num_lines)})  # fmt: skip
+        request = httpx.Request(
+            "POST", f"{address}/translate_file", data=FORM, files={"file": ("a.txt", b"x\n" * num_lines)}
+        )
         connection.request("POST", "/translate_file", request.read(), dict(request.headers))
         wait_until(lambda: num_read > 50)
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
@@ -242,12 +240,17 @@ def test_a_waiting_file_leaves_the_queue_when_its_client_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits = Limits(max_files=1)
-    with held_reading(monkeypatch) as (begun, released), listening(small_runs(TRANSLATOR), ServerOptions(limits)) as address:  # fmt: skip
+    with (
+        held_reading(monkeypatch) as (begun, released),
+        listening(small_runs(TRANSLATOR), ServerOptions(limits)) as address,
+    ):
         host = urlsplit(address)
         connections = []
         for number in range(2):
             connection = http.client.HTTPConnection(str(host.hostname), host.port, timeout=LONG)
-            request = httpx.Request("POST", f"{address}/translate_file", data=FORM, files={"file": (f"{number}.txt", LINES[0].encode())})  # fmt: skip
+            request = httpx.Request(
+                "POST", f"{address}/translate_file", data=FORM, files={"file": (f"{number}.txt", LINES[0].encode())}
+            )
             connection.request("POST", "/translate_file", request.read(), dict(request.headers))
             connections.append(connection)
             wait_until(lambda: len(begun) == 1)

@@ -91,9 +91,7 @@ def test_a_form_that_is_not_utf_8_is_refused(client: TestClient, fields: bytes) 
 
 def test_forms_have_other_line_ends(client: TestClient) -> None:
     values = {"q": f"{LINES[0]}\r\n{LINES[1]}", "source": "en", "target": "it"}
-    assert client.post("/translate", data=values).json() == {
-        "translatedText": "\n".join(expected_texts()[:2])
-    }
+    assert client.post("/translate", data=values).json() == {"translatedText": "\n".join(expected_texts()[:2])}
 
 
 def test_languages_are_named_with_their_targets(client: TestClient) -> None:
@@ -133,9 +131,7 @@ def test_one_text_has_one_detected_language(client: TestClient) -> None:
     assert isinstance(answer["translatedText"], str)
 
 
-def test_a_text_that_is_in_the_target_language_stays_also_where_nothing_is_translated_into_it() -> (
-    None
-):
+def test_a_text_that_is_in_the_target_language_stays_also_where_nothing_is_translated_into_it() -> None:
     english, italian = (
         "This is surely an English sentence.",
         "Questa è sicuramente una frase italiana.",
@@ -155,9 +151,7 @@ def test_detection_names_all_languages_the_most_probable_first(client: TestClien
     found = client.post("/detect", data={"q": "Questa è sicuramente una frase italiana."}).json()
     assert found[0]["language"] == "it"
     assert {one["language"] for one in found} == {"en", "it", "pt-BR"}
-    assert [one["confidence"] for one in found] == sorted(
-        (one["confidence"] for one in found), reverse=True
-    )
+    assert [one["confidence"] for one in found] == sorted((one["confidence"] for one in found), reverse=True)
 
 
 @pytest.mark.long
@@ -190,7 +184,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a number as text": ({"q": 12}, "Invalid request: q must be a string"),
     "a list of numbers": ({"q": ["a", 1]}, "Invalid request: q must be a string or a list of strings"),
     "a list as language": ({"source": ["en"]}, "Invalid request: source must be a string"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -287,18 +281,10 @@ def test_limits_are_those_of_the_server() -> None:
         values = {"source": "en", "target": "it"}
         assert client.post("/translate", json={"q": ["uno"] * 3, **values}).status_code == 400
         assert client.post("/translate", json={"q": "uno due tre", **values}).status_code == 400
-        assert (
-            client.post("/translate", json={"q": "uno", "alternatives": 2, **values}).status_code
-            == 400
-        )
-        assert (
-            client.post("/translate", json={"q": "uno", "alternatives": 1, **values}).status_code
-            == 200
-        )
+        assert client.post("/translate", json={"q": "uno", "alternatives": 2, **values}).status_code == 400
+        assert client.post("/translate", json={"q": "uno", "alternatives": 1, **values}).status_code == 200
 
 
 @pytest.mark.parametrize("given", [{}, {"json": {"api_key": "any"}}, {"files": {}}])
-def test_the_languages_may_be_asked_for_with_post(
-    client: TestClient, given: dict[str, Any]
-) -> None:
+def test_the_languages_may_be_asked_for_with_post(client: TestClient, given: dict[str, Any]) -> None:
     assert client.post("/languages", **given).json() == client.get("/languages").json()

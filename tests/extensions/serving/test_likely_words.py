@@ -35,7 +35,7 @@ def test_whole_words_have_the_probabilities_of_their_tokens(prefix: str) -> None
     found = likely_words(words, LINE, prefix, num_words=4, check=no_check)
     tokenizer = words.pipeline.target_tokenizer
     source_ids = words.pipeline.prepare(LINE).requests[0].ids
-    probabilities = words.engine.next_token_probabilities(source_ids, words.pipeline.prefix_ids(prefix))  # fmt: skip
+    probabilities = words.engine.next_token_probabilities(source_ids, words.pipeline.prefix_ids(prefix))
     specials = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id}
     ranked = sorted(
         (i for i in range(tokenizer.vocab_size) if i not in specials),
@@ -48,9 +48,7 @@ def test_whole_words_have_the_probabilities_of_their_tokens(prefix: str) -> None
         assert one.prefix == " ".join([*prefix.split(), one.text.strip()])
 
 
-def completions(
-    translator: Translator, source_ids: tuple[int, ...], before: tuple[int, ...]
-) -> dict[str, float]:
+def completions(translator: Translator, source_ids: tuple[int, ...], before: tuple[int, ...]) -> dict[str, float]:
     """By hand: for each first token, the word that grows token by token until the most probable token begins another one."""
     tokenizer, engine = translator.pipeline.target_tokenizer, translator.engine
     goes_on = set(tokenizer.continuing_ids)
@@ -72,12 +70,10 @@ def completions(
 
 @pytest.mark.long
 @pytest.mark.parametrize("prefix", ["", "Dov'è", "Il treno"])
-def test_words_of_several_tokens_are_whole_and_have_the_product(
-    subwords: Translator, prefix: str
-) -> None:
+def test_words_of_several_tokens_are_whole_and_have_the_product(subwords: Translator, prefix: str) -> None:
     found = likely_words(subwords, ITALIAN[0], prefix, num_words=5, check=no_check)
     assert found
-    assert [one.probability for one in found] == sorted((one.probability for one in found), reverse=True)  # fmt: skip
+    assert [one.probability for one in found] == sorted((one.probability for one in found), reverse=True)
     tokenizer = subwords.pipeline.target_tokenizer
     source_ids = subwords.pipeline.prepare(ITALIAN[0]).requests[0].ids
     before = subwords.pipeline.prefix_ids(prefix)

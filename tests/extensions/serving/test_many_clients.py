@@ -54,9 +54,7 @@ class HeldEngine:
 def held_server(limits: Limits) -> Iterator[tuple[str, HeldEngine]]:
     translator = small_translator()
     engine = HeldEngine(translator.engine, threading.Event(), threading.Event(), [])
-    with listening(
-        small_runs(replace(translator, engine=engine)), ServerOptions(limits)
-    ) as address:
+    with listening(small_runs(replace(translator, engine=engine)), ServerOptions(limits)) as address:
         try:
             yield address, engine
         finally:
@@ -182,9 +180,7 @@ def test_a_request_has_a_deadline() -> None:
 
 def test_a_slow_client_is_closed_at_its_deadline_and_others_are_served() -> None:
     """I2: slow heads, slow bodies, and a connection that says nothing."""
-    with listening(
-        small_runs(small_translator()), ServerOptions(Limits(read_seconds=1.0))
-    ) as address:
+    with listening(small_runs(small_translator()), ServerOptions(Limits(read_seconds=1.0))) as address:
         host, port = urlsplit(address).hostname, urlsplit(address).port
         assert host is not None
         head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -202,9 +198,7 @@ def test_a_slow_client_is_closed_at_its_deadline_and_others_are_served() -> None
 
 def test_a_second_request_on_a_connection_has_a_deadline_too() -> None:
     """I2."""
-    with listening(
-        small_runs(small_translator()), ServerOptions(Limits(read_seconds=1.0))
-    ) as address:
+    with listening(small_runs(small_translator()), ServerOptions(Limits(read_seconds=1.0))) as address:
         connection = post_and_keep_open(address, LINES[0])
         connection.settimeout(LONG)
         assert b"200 OK" in connection.recv(10_000)

@@ -7,7 +7,7 @@ from .served_translators import LINES, served, small_runs, small_translator
 
 TRANSLATORS = small_translator(), small_translator("it", "en")
 PATH = "/MTRestService/TranslateJson"
-VALUES = {"tokenCode": "0", "input": LINES[5], "srcLangCode": "en", "trgLangCode": "it", "modelTag": ""}  # fmt: skip
+VALUES = {"tokenCode": "0", "input": LINES[5], "srcLangCode": "en", "trgLangCode": "it", "modelTag": ""}
 
 
 def test_a_segment_is_translated() -> None:

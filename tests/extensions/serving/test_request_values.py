@@ -104,9 +104,7 @@ def test_when_there_are_many_addresses_the_old_ones_are_forgotten_first(
     assert list(keys._mistakes) == remembered
 
 
-def test_short_keys_are_warned_of_and_not_shown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_short_keys_are_warned_of_and_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "keys"
     file.write_text("secret\n# a comment\nlong-enough-to-be-a-key\n")
     with caplog.at_level(logging.WARNING):

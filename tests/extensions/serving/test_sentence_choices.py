@@ -17,10 +17,7 @@ def test_the_first_one_is_the_translation_of_the_stream(line: str) -> None:
     assert best.details.target == streamed.target
     assert best.details.probabilities == pytest.approx(streamed.probabilities, abs=1e-5)
     assert best.details.links == streamed.links
-    assert all(
-        other.details.target != best.details.target and other.score <= best.score
-        for other in others
-    )
+    assert all(other.details.target != best.details.target and other.score <= best.score for other in others)
     assert len({other.details.target for other in others}) == len(others)
 
 
@@ -28,22 +25,20 @@ def test_they_are_those_of_the_translator() -> None:
     translator = small_translator(max_length=6, beam_size=4, num_best=4)
     [translation] = translator.translate(["uno due tre"])
     found = sentence_alternatives(translator, "uno due tre", "", num_alternatives=3)
-    assert [(one.details.target, one.score) for one in found] == [tuple(one) for one in translation.alternatives]  # fmt: skip
+    assert [(one.details.target, one.score) for one in found] == [tuple(one) for one in translation.alternatives]
 
 
 def test_the_beam_of_a_greedy_run_is_widened_and_other_beams_stay() -> None:
-    greedy = sentence_alternatives(
-        small_translator(max_length=6, beam_size=1), "uno due", "", num_alternatives=3
-    )
+    greedy = sentence_alternatives(small_translator(max_length=6, beam_size=1), "uno due", "", num_alternatives=3)
     assert 1 < len(greedy) <= 4
-    narrow = sentence_alternatives(
-        small_translator(max_length=6, beam_size=2), "uno due", "", num_alternatives=7
-    )
+    narrow = sentence_alternatives(small_translator(max_length=6, beam_size=2), "uno due", "", num_alternatives=7)
     assert len(narrow) <= 2
 
 
 def test_each_one_begins_with_the_prefix() -> None:
-    found = sentence_alternatives(small_translator(max_length=6, beam_size=4), "uno due", "sei otto", num_alternatives=3)  # fmt: skip
+    found = sentence_alternatives(
+        small_translator(max_length=6, beam_size=4), "uno due", "sei otto", num_alternatives=3
+    )
     assert found
     assert all(f"{one.details.target} ".startswith("sei otto ") for one in found)
     assert all(len(one.details.probabilities) == len(one.details.target.split()) for one in found)

@@ -57,9 +57,7 @@ def status(url: str) -> int:
             return error.code
 
 
-def translate(
-    address: str, text: str | list[str], *, source: str = "en", target: str = "it"
-) -> Any:
+def translate(address: str, text: str | list[str], *, source: str = "en", target: str = "it") -> Any:
     body = json.dumps({"q": text, "source": source, "target": target}).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{address}/translate", body, headers)
@@ -85,8 +83,7 @@ def test_the_server_prints_what_the_command_line_prints(trained: Tfm) -> None:
 def test_a_server_protects_urls_and_placeholders_unless_told_otherwise(trained: Tfm) -> None:
     text = "1 2 {name} https://example.com/a?b=c 4"
     kept, free = (
-        trained("translate", "--run", "tiny", *protection, text).lines[0]
-        for protection in (["--protect"], [])
+        trained("translate", "--run", "tiny", *protection, text).lines[0] for protection in (["--protect"], [])
     )
     assert kept != free
     with serving(trained, protection=()) as (_, address):
@@ -105,15 +102,10 @@ def test_settings_are_taken_as_by_translate(trained: Tfm) -> None:
 def test_several_runs_on_ctranslate2_answer_as_translate_does(trained: Tfm) -> None:
     pytest.importorskip("ctranslate2")
     languages = "data.source_language=it", "data.target_language=en"
-    reversed_run = [
-        word for each in ("name=back", "seed=2", *languages) for word in ("--set", each)
-    ]
+    reversed_run = [word for each in ("name=back", "seed=2", *languages) for word in ("--set", each)]
     assert trained("train", "--config", "tiny.yaml", *reversed_run).exit_code == 0
     on_ctranslate2 = ("--set", "decoding.engine=ctranslate2")
-    expected = {
-        run: trained("translate", "--run", run, *on_ctranslate2, LINES[4]).lines[0]
-        for run in ("tiny", "back")
-    }
+    expected = {run: trained("translate", "--run", run, *on_ctranslate2, LINES[4]).lines[0] for run in ("tiny", "back")}
     with serving(trained, "--run", "back", *on_ctranslate2) as (_, address):
         assert translate(address, LINES[4]) == expected["tiny"]
         assert translate(address, LINES[4], source="it", target="en") == expected["back"]
@@ -153,9 +145,7 @@ def test_a_second_signal_ends_a_server_that_waits(trained: Tfm) -> None:
             process.send(signal.SIGINT)
             started_at = time.monotonic()
             assert process.wait().exit_code == 130
-            assert (
-                time.monotonic() - started_at < 15.0
-            )  # not the 20 seconds for requests in progress
+            assert time.monotonic() - started_at < 15.0  # not the 20 seconds for requests in progress
 
 
 def test_a_signal_while_the_models_load_ends_the_server(trained: Tfm) -> None:
@@ -186,10 +176,8 @@ def accepts(host: str, port: int) -> bool:
         (("--run", "tiny", "--set", "decoding.num_best=3"), 78, "has no effect on tfm serve"),
         (("--run", "tiny", "--max-requests", "0"), 2, "--max-requests"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_served_is_said(
-    trained: Tfm, arguments: tuple[str, ...], code: int, message: str
-) -> None:
+)
+def test_what_cannot_be_served_is_said(trained: Tfm, arguments: tuple[str, ...], code: int, message: str) -> None:
     (trained.folder / "empty.txt").write_text("# no key\n\n")
     finished = trained("serve", "--port", "0", *arguments)
     assert (finished.exit_code, message in finished.talk) == (code, True), finished.talk
@@ -227,7 +215,5 @@ def test_the_server_can_translate_while_many_ask(trained: Tfm) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    wanted = [
-        translation if line else "" for line, translation in zip(LINES, expected, strict=True)
-    ]
+    wanted = [translation if line else "" for line, translation in zip(LINES, expected, strict=True)]
     assert found == {number: wanted[number % len(LINES)] for number in range(48)}

@@ -43,7 +43,7 @@ def test_words_and_white_space_make_up_both_texts(line: str) -> None:
 
 def test_a_sentence_without_spaces_has_several_words_with_probabilities_of_their_own() -> None:
     sentences = detailed_sentences(chinese(), LINES)
-    several = [one for one in sentences if one.words and len(one.words.target) > len(one.target.split())]  # fmt: skip
+    several = [one for one in sentences if one.words and len(one.words.target) > len(one.target.split())]
     assert several
     for one in several:
         values = one.as_json(0, 0)

@@ -77,9 +77,7 @@ def test_buckets_leave_while_the_last_backward_pass_runs() -> None:
     assert len(sums.buckets) == 3
     for number, layer in enumerate(model):
         assert isinstance(layer, nn.Linear)
-        layer.bias.register_hook(
-            lambda _, number=number: processes.events.append(f"layer {number}")
-        )
+        layer.bias.register_hook(lambda _, number=number: processes.events.append(f"layer {number}"))
     sums.begin(2)
     loss_of(model, 1).backward()
     assert "sent" not in processes.events

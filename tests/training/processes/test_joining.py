@@ -39,9 +39,7 @@ def test_each_process_of_a_machine_gets_a_gpu_of_its_own(monkeypatch: pytest.Mon
 
 def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    with pytest.raises(
-        ConfigError, match=r"8 processes on this machine, .* finds 4 GPUs"
-    ) as refused:
+    with pytest.raises(ConfigError, match=r"8 processes on this machine, .* finds 4 GPUs") as refused:
         place_on_device(machine("cuda"), EIGHT, RUNTIME)
     assert "--nproc-per-node 4" in str(refused.value.hint)
 
@@ -54,9 +52,7 @@ def test_tasks_of_slurm_that_see_one_gpu_each_use_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SLURM_GPUS_PER_TASK", "1")
     assert place_on_device(machine("cuda"), EIGHT, RUNTIME).device == torch.device("cuda", 0)
     assert chosen == [torch.device("cuda", 0)]
-    monkeypatch.setenv(
-        "TORCHELASTIC_RUN_ID", "none"
-    )  # torchrun within a job starts more processes than GPUs
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # torchrun within a job starts more processes than GPUs
     with pytest.raises(ConfigError, match="finds 1 GPUs"):
         place_on_device(machine("cuda"), EIGHT, RUNTIME)
 

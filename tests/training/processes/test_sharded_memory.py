@@ -62,9 +62,7 @@ def start(monkeypatch: pytest.MonkeyPatch, *, size: int, on_this_machine: int) -
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
 
 
-def check(
-    config: Config, device: torch.device, free: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def check(config: Config, device: torch.device, free: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda place: free[place.type])
     require_memory_for_training(config, (VOCABULARY, VOCABULARY), device, read_launch())
 
@@ -109,9 +107,7 @@ def test_without_sharding_a_gpu_needs_room_for_everything(
     weights = bytes_of_weights(config)
     start(monkeypatch, size=8, on_this_machine=4)
     check(config, GPU, {"cuda": 5.01 * weights, "cpu": PLENTY}, monkeypatch)
-    with pytest.raises(
-        TryAgainError, match=r"state of adam, and the gradients that are sent: "
-    ) as refused:
+    with pytest.raises(TryAgainError, match=r"state of adam, and the gradients that are sent: ") as refused:
         check(config, GPU, {"cuda": 4.99 * weights, "cpu": PLENTY}, monkeypatch)
     assert "--set runtime.sharding=full" in str(refused.value.hint)
 

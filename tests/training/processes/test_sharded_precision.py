@@ -29,9 +29,7 @@ def test_whole_weights_are_in_the_precision_of_products_on_a_gpu(
 
     policies: list[Any] = []
     monkeypatch.setattr(device_mesh, "init_device_mesh", lambda *_: None)
-    monkeypatch.setattr(
-        fsdp, "fully_shard", lambda part, *, mesh, mp_policy: policies.append(mp_policy)
-    )
+    monkeypatch.setattr(fsdp, "fully_shard", lambda part, *, mesh, mp_policy: policies.append(mp_policy))
     monkeypatch.setattr(fsdp, "register_fsdp_forward_method", lambda *_: None)
     model = small_model(torch.float32)
     shard(model, torch.device(device), Processes(size=2), precision)

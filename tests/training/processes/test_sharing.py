@@ -79,16 +79,12 @@ def test_a_new_run_accumulates_in_each_process(num_processes: int) -> None:
 
 
 @given(st.integers(1, 64), st.integers(1, 64))
-def test_a_resumed_run_keeps_its_number_if_the_processes_can_share_it_out(
-    recorded: int, num_processes: int
-) -> None:
+def test_a_resumed_run_keeps_its_number_if_the_processes_can_share_it_out(recorded: int, num_processes: int) -> None:
     progress = Progress(step=1, num_micro_batches=recorded)
     if recorded % num_processes == 0:
         assert total(progress, num_processes) == recorded
         return
-    with pytest.raises(
-        ConfigError, match=f"of this run: {recorded}, which {num_processes} processes"
-    ):
+    with pytest.raises(ConfigError, match=f"of this run: {recorded}, which {num_processes} processes"):
         total(progress, num_processes)
 
 

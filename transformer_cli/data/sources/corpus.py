@@ -131,9 +131,7 @@ class KeptPairs:
             yield from pairs_of(rows)
 
 
-def _with_rows(
-    kept: list[PairRows], waiting: list[SentencePair], room: int
-) -> tuple[list[PairRows] | None, int]:
+def _with_rows(kept: list[PairRows], waiting: list[SentencePair], room: int) -> tuple[list[PairRows] | None, int]:
     """The rows kept so far with those that wait, and the bytes that are left; None where there are too few."""
     rows = rows_of(waiting)
     waiting.clear()
@@ -176,8 +174,7 @@ def read_held_out(
     Raises: as `read_pairs`, but a split that the config does not have is empty.
     """
     found: HeldOutSplits = {
-        split: HeldOutSplit([], ReadingReport(split), ReadingReport(split), CleaningReport())
-        for split in splits
+        split: HeldOutSplit([], ReadingReport(split), ReadingReport(split), CleaningReport()) for split in splits
     }
     if isinstance(data, PhrasebookData | SequencesData):
         for split, held_out in found.items():
@@ -225,11 +222,7 @@ def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) 
     """
     if isinstance(data, PhrasebookData):
         # Its other splits are the same for every run.
-        return (
-            {"phrasebook": phrasebook_fingerprint(data.num_pairs)}
-            if split in (None, "train")
-            else {}
-        )
+        return {"phrasebook": phrasebook_fingerprint(data.num_pairs)} if split in (None, "train") else {}
     if isinstance(data, SequencesData):
         return {f"sequences: {data.task}": sequences_fingerprint(data, seed=seed)}
     digests: dict[str, str] = {}
@@ -260,10 +253,7 @@ def corpus_pairs(
     data: FilesData | HubData, index: int, report: ReadingReport
 ) -> Iterator[tuple[SplitName, SentencePair]]:
     """All pairs of a corpus with their splits; `report` counts the rows of each split when they have been read."""
-    if isinstance(data, FilesData):
-        rows = read_files(data, index, report)
-    else:
-        rows = read_hub(data, index, report)
+    rows = read_files(data, index, report) if isinstance(data, FilesData) else read_hub(data, index, report)
     given, directions = data.corpora[index].split, data.directions
     numbers = direction_numbers(data, index)
     # A pair and its reverse belong to one split, so all corpora of two languages are hashed in one direction.
@@ -293,9 +283,7 @@ def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
     return [data.directions.index(direction) for direction in data.directions_of(index)]
 
 
-def in_directions(
-    row: tuple[str, str], corpus: int, directions: Sequence[int], links: str = ""
-) -> list[SentencePair]:
+def in_directions(row: tuple[str, str], corpus: int, directions: Sequence[int], links: str = "") -> list[SentencePair]:
     """The pair of a row in its written direction, and then in the reverse one if that is given too.
 
     Args:
@@ -344,9 +332,7 @@ class StreamedCorpora:
         part: which of the `data.stream_parts` parts is read.
     """
 
-    def __init__(
-        self, data: FilesData | HubData, places: list[Place], part: CorpusPart = WHOLE
-    ) -> None:
+    def __init__(self, data: FilesData | HubData, places: list[Place], part: CorpusPart = WHOLE) -> None:
         self._data = data
         self._part = part
         self._corpora = training_corpora(data)
@@ -371,9 +357,7 @@ class StreamedCorpora:
     def _rows_from(self, index: int, start: Place) -> Iterator[tuple[tuple[str, str], Place]]:
         data, part = self._data, self._part
         if isinstance(data, HubData):
-            yield from _placed(
-                lambda report, first: read_hub(data, index, report, first=first, part=part), start
-            )
+            yield from _placed(lambda report, first: read_hub(data, index, report, first=first, part=part), start)
             return
         all_files = find_files(data, index)
         own_files = part.files(all_files, [files.num_bytes for files in all_files])
@@ -397,18 +381,13 @@ def _placed(
         yield row, Place(start.file, start.row + report.num_rows)
 
 
-def first_of_each_corpus(
-    data: FilesData | HubData, num_pairs: int, report: ReadingReport
-) -> Iterator[SentencePair]:
+def first_of_each_corpus(data: FilesData | HubData, num_pairs: int, report: ReadingReport) -> Iterator[SentencePair]:
     """At most so many training pairs of each corpus, one corpus after the other.
 
     With `data.both_directions` each of them is followed by its reverse, which the number does not count.
     """
     for index in training_corpora(data):
-        if isinstance(data, HubData):
-            rows = read_hub(data, index, report)
-        else:
-            rows = read_files(data, index, report)
+        rows = read_hub(data, index, report) if isinstance(data, HubData) else read_files(data, index, report)
         directions = direction_numbers(data, index)
         for row in islice(watched(rows, data, index), num_pairs):
             report.count("train")
@@ -442,9 +421,7 @@ _GRAMMAR = "4abe7e7fb529cfab68626bc59048d267b696c85092a7a6170d8de46d08d6415a"
 _SEED = 1  # with which the grammar made the training pairs
 
 
-def read_phrasebook(
-    split: SplitName, num_pairs: int = NUM_TRAINING_PAIRS
-) -> Iterator[SentencePair]:
+def read_phrasebook(split: SplitName, num_pairs: int = NUM_TRAINING_PAIRS) -> Iterator[SentencePair]:
     """The pairs of a split, the same for every run.
 
     Args:
@@ -507,9 +484,7 @@ _NUM_SHARES = 20
 _SHARES = {"validation": range(1), "test": range(1, 2), "train": range(2, _NUM_SHARES)}
 
 
-def generate_sequences(
-    data: SequencesData, split: SplitName, *, seed: int
-) -> Iterator[SentencePair]:
+def generate_sequences(data: SequencesData, split: SplitName, *, seed: int) -> Iterator[SentencePair]:
     """Yield random sequences and their correct answers; the same seed gives the same pairs.
 
     The training split has no held-out sequence, unless there are too few different sequences. In

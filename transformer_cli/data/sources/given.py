@@ -90,8 +90,7 @@ def config_of_given(
         name: value
         for name, value in settings.items()
         if name in FilesData.model_fields
-        and name
-        not in ("corpora", "root", "streaming", "tokenizer_pairs", "stream_parts", "temperature")
+        and name not in ("corpora", "root", "streaming", "tokenizer_pairs", "stream_parts", "temperature")
     }
     source, target = languages or (config.data.source_language, config.data.target_language)
     corpora = [
@@ -118,9 +117,7 @@ def config_of_given(
     return config.model_copy(update={"data": data})
 
 
-def write_given(
-    splits: Mapping[str, Given], languages: tuple[str, str], folder: Path, *, may_change: bool
-) -> None:
+def write_given(splits: Mapping[str, Given], languages: tuple[str, str], folder: Path, *, may_change: bool) -> None:
     """Write each split to a file with one JSON object per pair: the same file for the same pairs.
 
     Args:
@@ -135,9 +132,7 @@ def write_given(
     partial = {split: folder / f"{split}.partial" for split in splits}
     try:
         for split, rows in splits.items():
-            _write(
-                partial[split], rows, languages, f"data[{split!r}]" if split != _DRAWN else "data"
-            )
+            _write(partial[split], rows, languages, f"data[{split!r}]" if split != _DRAWN else "data")
         if not may_change:
             _require_same(partial, folder)
         for split, file in partial.items():

@@ -88,9 +88,7 @@ def hub_files(data: HubData, index: int) -> dict[str, Path]:
     return {name_under_root(path, data.root): path for path in paths}
 
 
-def _raw_pairs(
-    data: HubData, index: int, name: str, first: int, part: CorpusPart
-) -> Iterator[RawPair]:
+def _raw_pairs(data: HubData, index: int, name: str, first: int, part: CorpusPart) -> Iterator[RawPair]:
     corpus = data.corpora[index]
     rows = pairs_of(_rows(corpus, data, name, first, part), Fields.of(data, index), name)
     pairs = islice(rows, corpus.max_pairs and max(0, part.num_rows(corpus.max_pairs) - first))
@@ -102,9 +100,7 @@ def _raw_pairs(
     return read_once(name, f"{settings} {languages} {data.root}", pairs)
 
 
-def _rows(
-    corpus: HubCorpus, data: HubData, name: str, first: int, part: CorpusPart
-) -> Iterator[Mapping[str, Any]]:
+def _rows(corpus: HubCorpus, data: HubData, name: str, first: int, part: CorpusPart) -> Iterator[Mapping[str, Any]]:
     import datasets
 
     if not sys.stderr.isatty():
@@ -285,9 +281,7 @@ def _commit_on_the_hub(corpus: HubCorpus) -> str | None:
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi().dataset_info(
-            corpus.dataset, revision=corpus.revision, timeout=_TIMEOUT_SECONDS
-        )
+        info = HfApi().dataset_info(corpus.dataset, revision=corpus.revision, timeout=_TIMEOUT_SECONDS)
     except Exception:  # no network, data set or permission: reading the data set raises the error
         return None
     return info.sha

@@ -59,8 +59,7 @@ class RawPair(NamedTuple):
 HALF_CHARACTER = r"in JSON, an escape from \ud800 to \udfff without its other half is no character: repair the row"
 _HALF_CHARACTER = re.compile(rb"\xed[\xa0-\xbf]")
 HOW_TO_CONVERT = (
-    "convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
-    "a spreadsheet: save as CSV UTF-8)"
+    "convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; a spreadsheet: save as CSV UTF-8)"
 )
 
 _HOW_TO_NAME = "name the encoding of the corpus (encoding: windows-1252 under data.corpora; tfm init finds it out)"
@@ -90,9 +89,7 @@ def _with_line_feeds(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
     yield from remaining
 
 
-def refuse_carriage_returns(
-    beginning: bytes, source: Path | str, *, may_be_short: bool = False
-) -> None:
+def refuse_carriage_returns(beginning: bytes, source: Path | str, *, may_be_short: bool = False) -> None:
     """Raise DataError if the lines at the beginning of a text end with carriage returns alone.
 
     Args:

@@ -88,18 +88,25 @@ _FORMATS = {
     ".parquet": "parquet",
 }
 _HINTS = {
-    "a spreadsheet: tfm data import makes text files of .xlsx; else save it as CSV": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
+    "a spreadsheet: tfm data import makes text files of .xlsx; else save it as CSV": (
+        ".xlsx",
+        ".xls",
+        ".xlsm",
+        ".ods",
+        ".numbers",
+    ),
     "a translation memory: tfm data import makes text files of TMX and XLIFF 1.2": (
-        ".tmx", ".xliff", ".xlf", ".sdlxliff", ".sdltm", ".xml"
+        ".tmx",
+        ".xliff",
+        ".xlf",
+        ".sdlxliff",
+        ".sdltm",
+        ".xml",
     ),
-    "an archive: unpack it, and give the path of a file in it": (
-        ".zip", ".tar", ".tgz", ".7z", ".rar"
-    ),
-    "a document: save its sentences as plain text or in a table": (
-        ".docx", ".doc", ".odt", ".rtf", ".pdf", ".html"
-    ),
+    "an archive: unpack it, and give the path of a file in it": (".zip", ".tar", ".tgz", ".7z", ".rar"),
+    "a document: save its sentences as plain text or in a table": (".docx", ".doc", ".odt", ".rtf", ".pdf", ".html"),
     "a file of a saved data set: give the path of its folder": (".arrow",),
-}  # fmt: skip
+}
 _ABSENT = b"\n"  # stands for a missing line; no line contains a line feed
 
 
@@ -168,9 +175,7 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
         formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
-        files = _assemble(
-            {path: kind for path, kind in formats.items() if kind in wanted}, languages
-        )
+        files = _assemble({path: kind for path, kind in formats.items() if kind in wanted}, languages)
         if not files:
             content = f"found {_first_names(paths)}" if paths else "it is empty"
             raise DataError(
@@ -231,16 +236,12 @@ def _files_on_disk(files: CorpusFiles) -> list[Path]:
 def _two_sides(data: FilesData, index: int) -> list[CorpusFiles]:
     corpus, setting = data.corpora[index], f"data.corpora.{index}"
     if corpus.format not in (None, "text"):
-        raise DataError(
-            f"{setting}.format: {corpus.format} needs path; source_path and target_path are for "
-            "plain text"
-        )
+        raise DataError(f"{setting}.format: {corpus.format} needs path; source_path and target_path are for plain text")
     sources = expand_path(str(corpus.source_path), data.root)
     targets = expand_path(str(corpus.target_path), data.root)
     if len(sources) != len(targets):
         raise DataError(
-            f"{setting}: {corpus.source_path} names {len(sources)} files, "
-            f"{corpus.target_path} names {len(targets)}",
+            f"{setting}: {corpus.source_path} names {len(sources)} files, {corpus.target_path} names {len(targets)}",
             hint="the files of both sides are matched in sorted order",
         )
     return [CorpusFiles("text", *sides) for sides in zip(sources, targets, strict=True)]
@@ -262,9 +263,7 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
         name, _, language = str(without_compression(path)).rpartition(".")
         other = texts.setdefault(name, {}).setdefault(language.lower(), path)
         if other != path:
-            raise DataError(
-                f"{other} and {path}: two files for the same side", hint="remove one of them"
-            )
+            raise DataError(f"{other} and {path}: two files for the same side", hint="remove one of them")
     for name, sides in texts.items():
         source, target = (sides.get(language.lower()) for language in languages)
         if source is None or target is None:
@@ -323,9 +322,7 @@ def raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPa
         return read_parquet(files.source, fields)
     if files.format == "saved":
         return read_saved(files.source, fields)
-    return read_table(
-        files.source, files.format, fields, has_header=corpus.has_header, encoding=corpus.encoding
-    )
+    return read_table(files.source, files.format, fields, has_header=corpus.has_header, encoding=corpus.encoding)
 
 
 def _read_text(source: Path, target: Path, encoding: str | None) -> Iterator[RawPair]:

@@ -62,9 +62,7 @@ def _pairs_of_array(path: Path, fields: Fields, encoding: str | None) -> Iterato
         yield RawPair.limited(number, *(value_at(row, field, where) for field in paths))
 
 
-def first_records(
-    path: Path, kind: str, num_rows: int, encoding: str | None = None
-) -> list[dict[str, Any]]:
+def first_records(path: Path, kind: str, num_rows: int, encoding: str | None = None) -> list[dict[str, Any]]:
     """The first rows of a JSON or Parquet file, with nested fields under paths such as translation.en.
 
     Raises:
@@ -77,11 +75,7 @@ def first_records(
     if is_json_array(path, encoding):
         items = enumerate(islice(array_items(path, encoding), num_rows), start=1)
         return [_flat(_required_object(item, f"{path}:{number}")) for number, item in items]
-    lines = (
-        (line, f"{path}:{number}")
-        for number, line in enumerate(read_lines(path, encoding), start=1)
-        if line
-    )
+    lines = ((line, f"{path}:{number}") for number, line in enumerate(read_lines(path, encoding), start=1) if line)
     filled = ((line, where) for line, where in lines if line.strip())
     try:
         records = [_parse(*line) for line in islice(filled, num_rows)]
@@ -213,8 +207,7 @@ def _check_column(schema: Any, path: str, fields: Fields, where: str) -> None:
     if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
         raise DataError(
             f"{where}: column {path} holds {kind}, where text is expected",
-            hint=f"set {fields.setting}.source_field and .target_field; "
-            f"columns: {', '.join(schema.names)}",
+            hint=f"set {fields.setting}.source_field and .target_field; columns: {', '.join(schema.names)}",
         )
 
 
@@ -292,9 +285,7 @@ class _Text:
         if not found or found not in characters:
             expected = " or ".join(characters)
             problem = f"{found!r}" if found else "the end of the file: it is cut short"
-            raise DataError(
-                f"{self._path}: after item {number} of the array: {expected} is expected, found {problem}"
-            )
+            raise DataError(f"{self._path}: after item {number} of the array: {expected} is expected, found {problem}")
         self._position += 1
         return found
 
@@ -311,9 +302,7 @@ class _Text:
                 if isinstance(error, ValueError) and is_short and self._read_on():
                     continue
                 reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-                raise DataError(
-                    f"{self._path}: item {number} of the array is not JSON: {reason}"
-                ) from error
+                raise DataError(f"{self._path}: item {number} of the array is not JSON: {reason}") from error
 
     def _read_on(self) -> bool:
         chunk = next(self._chunks, None)

@@ -233,18 +233,13 @@ def read_table(
         yield RawPair(line, row[source], row[target])
 
 
-def first_rows(
-    path: Path, kind: str, num_rows: int, encoding: str | None = None
-) -> list[list[str]]:
+def first_rows(path: Path, kind: str, num_rows: int, encoding: str | None = None) -> list[list[str]]:
     """The first rows of a TSV or CSV file, the header included; bytes that are not UTF-8 are replaced.
 
     Raises:
         DataError: the file cannot be read as a table.
     """
-    if kind == "tsv":
-        rows = _tsv_rows(path, encoding)
-    else:
-        rows = _csv_rows(path, _sniff_delimiter(path, encoding), encoding)
+    rows = _tsv_rows(path, encoding) if kind == "tsv" else _csv_rows(path, _sniff_delimiter(path, encoding), encoding)
     found = (row for _, row in rows if row is not None and row != [b""])
     return [[cell.decode(errors="replace") for cell in row] for row in islice(found, num_rows)]
 
@@ -303,9 +298,7 @@ def _find_columns(
         if isinstance(name, str):
             given[side] = _column_number(name, cells, fields, path)
         elif name is not None and name >= len(cells):
-            raise unknown_field(
-                str(name), [str(number) for number in range(len(cells))], fields, path
-            )
+            raise unknown_field(str(name), [str(number) for number in range(len(cells))], fields, path)
         elif name is None and has_header and language in names:
             given[side] = names.index(language)
     source, target = given
@@ -338,9 +331,7 @@ def _tsv_rows(path: Path, encoding: str | None) -> Iterator[_Row]:
         yield number, None if line is None else line.split(b"\t")
 
 
-def _csv_rows(
-    path: Path, delimiter: bytes, encoding: str | None, *, is_strict: bool = True
-) -> Iterator[_Row]:
+def _csv_rows(path: Path, delimiter: bytes, encoding: str | None, *, is_strict: bool = True) -> Iterator[_Row]:
     """Yield rows without their quotes; not by the `csv` module, which ends rows at a lone 0x0D too.
 
     Args:

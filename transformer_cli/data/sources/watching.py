@@ -104,9 +104,7 @@ def _watch_for_tokens(place: str, side: str, texts: Sequence[str]) -> None:
     )
 
 
-def _watch_for_languages(
-    place: str, languages: tuple[str, str], sides: Sequence[Sequence[str]]
-) -> None:
+def _watch_for_languages(place: str, languages: tuple[str, str], sides: Sequence[Sequence[str]]) -> None:
     codes = [primary_language(language) for language in languages]
     found = [contradicting_language(code, texts) for code, texts in zip(codes, sides, strict=True)]
     if found == codes[::-1]:

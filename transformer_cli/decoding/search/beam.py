@@ -124,9 +124,7 @@ class Beams:
         is_best = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
         self._append(parents, tokens, totals, is_best[:, self._beam_size :], eos_id)
 
-    def _append(
-        self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int
-    ) -> None:
+    def _append(self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int) -> None:
         """Append the chosen tokens to their parents; all tensors (b, W).
 
         Args:
@@ -346,9 +344,7 @@ def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 def _kernels_for(scores: Tensor) -> Kernels | None:
     """The compiled kernels, if they can read these scores."""
-    is_readable = (
-        scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
-    )
+    is_readable = scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
     return find_kernels() if is_readable else None
 
 
@@ -466,9 +462,7 @@ def next_scores(scorer: Scorer, hooks: Sequence[SearchHook], last_ids: Tensor) -
     return scores
 
 
-def select(
-    scorer: Scorer, hooks: Sequence[SearchHook], rows: Tensor, *, keeps_sources: bool = False
-) -> None:
+def select(scorer: Scorer, hooks: Sequence[SearchHook], rows: Tensor, *, keeps_sources: bool = False) -> None:
     scorer.select(rows, keeps_sources=keeps_sources)
     for hook in hooks:
         hook.select(rows)
@@ -538,9 +532,7 @@ class WholeCharacters:
     character.
     """
 
-    def __init__(
-        self, pieces: BytePieces, max_lengths: Tensor, *, looks_at_rows: bool = True
-    ) -> None:
+    def __init__(self, pieces: BytePieces, max_lengths: Tensor, *, looks_at_rows: bool = True) -> None:
         """
         Args:
             pieces: the bytes of the vocabulary.
@@ -564,9 +556,7 @@ class WholeCharacters:
         if not self._looks_at_rows:
             return scores.masked_fill_(self._is_banned[self._states, limits], -torch.inf)
         # Nearly all rows are between characters, where only few tokens are banned.
-        [others] = torch.nonzero(
-            (self._states != BETWEEN_CHARACTERS) | (limits < self._last_limit), as_tuple=True
-        )
+        [others] = torch.nonzero((self._states != BETWEEN_CHARACTERS) | (limits < self._last_limit), as_tuple=True)
         scores_of_others = scores[others]
         scores.index_fill_(1, self._never_first, -torch.inf)
         if len(others):
@@ -762,9 +752,7 @@ class UnwantedSentences:
         self._requests = requests
         self._unwanted = unwanted
         self._num_seen = 0
-        self._sentences = torch.arange(
-            len(requests), device=device
-        )  # (R,): the sentence of each row
+        self._sentences = torch.arange(len(requests), device=device)  # (R,): the sentence of each row
         self._is_unwanted: Tensor | None = None  # (B,) bool
 
     def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:

@@ -89,8 +89,7 @@ class TermTable(NamedTuple):
         forms = [_forms(of_one) for of_one in terms]
         longest = max(len(form.ids) for of_one in forms for form in of_one)
         ids = [
-            torch.tensor([(*form.ids, *[NO_TOKEN] * (longest - len(form.ids))) for form in of_one])
-            for of_one in forms
+            torch.tensor([(*form.ids, *[NO_TOKEN] * (longest - len(form.ids))) for form in of_one]) for of_one in forms
         ]
         ends = [[bool(edges.ends_in_word[form.ids[-1]]) for form in of_one] for of_one in forms]
         lengths = [[max(map(len, term.all_forms)) for term in of_one] for of_one in terms]
@@ -136,9 +135,7 @@ class TermStates:
     as in Haus|tür, makes another word of it. No token counts twice for the same term.
     """
 
-    def __init__(
-        self, table: TermTable, goes_on: Tensor, *, reserve: int = 0, goes_past_end: bool = True
-    ) -> None:
+    def __init__(self, table: TermTable, goes_on: Tensor, *, reserve: int = 0, goes_past_end: bool = True) -> None:
         """
         Args:
             table: one row for each sentence.
@@ -414,9 +411,7 @@ def _padded(values: Sequence[Sequence[int]], filling: int) -> Tensor:
     return pad_sequence(rows, batch_first=True, padding_value=filling)
 
 
-def beam_groups(
-    requests: Sequence[Request], options: DecodingConfig
-) -> list[tuple[DecodingConfig, list[int]]]:
+def beam_groups(requests: Sequence[Request], options: DecodingConfig) -> list[tuple[DecodingConfig, list[int]]]:
     """The indices of the requests with terms that can be searched together, and the options of their search.
 
     They are grouped by their beam size, so that a translation does not depend on the other requests.
@@ -425,10 +420,7 @@ def beam_groups(
     for index, request in enumerate(requests):
         if request.terms:
             groups.setdefault(beam_size_for(request, options), []).append(index)
-    return [
-        (options.model_copy(update={"beam_size": beam_size}), indices)
-        for beam_size, indices in groups.items()
-    ]
+    return [(options.model_copy(update={"beam_size": beam_size}), indices) for beam_size, indices in groups.items()]
 
 
 def beam_size_for(request: Request, options: DecodingConfig) -> int:

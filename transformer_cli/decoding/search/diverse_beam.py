@@ -66,9 +66,7 @@ class _Group:
         self.first_row = 0  # its rows in the scorer are side by side
         self.num_rows = len(max_lengths)
         self._penalties = penalties
-        self._paid = penalties.new_zeros(
-            len(max_lengths), size
-        )  # (B, W): the sum of costs of each slot
+        self._paid = penalties.new_zeros(len(max_lengths), size)  # (B, W): the sum of costs of each slot
         self._paid_by_step: list[Tensor] = []
 
     def extend(self, log_probs: Tensor, costs: Tensor, eos_id: int) -> None:
@@ -97,9 +95,7 @@ class _Group:
         return Hypotheses(found.ids, found.lengths, scores)
 
 
-def _extend(
-    groups: Sequence[_Group], scores: Sequence[Tensor], strength: float, eos_id: int
-) -> None:
+def _extend(groups: Sequence[_Group], scores: Sequence[Tensor], strength: float, eos_id: int) -> None:
     """One step of all groups in turn; a group without rows has ended."""
     counts = scores[0].new_zeros(len(groups[0].beams), scores[0].shape[1])  # (B, V)
     for group, of_group in zip(groups, scores, strict=True):
@@ -140,9 +136,7 @@ def _continued(groups: Sequence[_Group], num_rows: int) -> _Moved | None:
 def _merged(of_groups: Sequence[Hypotheses], num_best: int, pad_id: int) -> Hypotheses:
     """The best of all groups; of equal hypotheses, only that of the first group."""
     longest = max(found.ids.shape[-1] for found in of_groups)
-    padded = [
-        F.pad(found.ids, (0, longest - found.ids.shape[-1]), value=pad_id) for found in of_groups
-    ]
+    padded = [F.pad(found.ids, (0, longest - found.ids.shape[-1]), value=pad_id) for found in of_groups]
     ids = torch.cat(padded, dim=1)  # (B, N, T)
     lengths = torch.cat([found.lengths for found in of_groups], dim=1)
     scores = torch.cat([found.scores for found in of_groups], dim=1)

@@ -101,9 +101,7 @@ def follow_paths(
     lengths = lengths.where(is_possible, 0)
     totals = totals / length_penalties(longest, options, totals)[lengths]
     ids = ids[:, : int(lengths.max())].where(is_possible.unsqueeze(1), special_ids.pad_id)
-    of_sentences = (
-        tensor.unflatten(0, (-1, choice.num_paths)) for tensor in (ids, lengths, totals)
-    )
+    of_sentences = (tensor.unflatten(0, (-1, choice.num_paths)) for tensor in (ids, lengths, totals))
     return Hypotheses(*of_sentences)
 
 

@@ -34,9 +34,7 @@ def setting(because: str, change: str, expected: float, *, what: str = "") -> Su
 
 def worth_trying(found: Iterable[Suggestion]) -> list[Suggestion]:
     """The suggestions that promise a gain, the largest first."""
-    return sorted(
-        (one for one in found if one.expected >= LEAST_GAIN), key=lambda one: -one.expected
-    )
+    return sorted((one for one in found if one.expected >= LEAST_GAIN), key=lambda one: -one.expected)
 
 
 class Trial(NamedTuple):
@@ -56,9 +54,7 @@ class Trial(NamedTuple):
         return self.ratio is not None and self.ratio >= least and self.low > 1.0
 
 
-def tried(
-    suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], float], *, num_turns: int
-) -> Trial:
+def tried(suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], float], *, num_turns: int) -> Trial:
     """The trial of a suggestion. Noise of the machine changes slowly, so it disturbs both measurements of a turn alike.
 
     Args:
@@ -86,11 +82,9 @@ def tried(
 
 def advised(
     limit: str, worth: Sequence[Suggestion], subject: Any, speed: Callable[[Any, str], float], pacing: Pacing
-) -> Figures:  # fmt: skip
+) -> Figures:
     """The trials of the first suggestions, and a sentence that says what limits the work (`limit`) and what helped; see `tried`."""
-    trials = [
-        tried(one, subject, speed, num_turns=pacing.num_turns) for one in worth[: pacing.num_trials]
-    ]
+    trials = [tried(one, subject, speed, num_turns=pacing.num_turns) for one in worth[: pacing.num_trials]]
     as_json = [one._asdict() | {"suggestion": one.suggestion._asdict()} for one in trials]
     return {"trials": as_json, "conclusion": conclusion(limit, trials)}
 
@@ -105,11 +99,10 @@ def conclusion(limit: str, trials: Sequence[Trial]) -> str:
             f"as many target tokens per {best.unit} ({best.low:.2f} to {best.high:.2f})."
         )
     results = ", ".join(
-        f"{' '.join(one.suggestion.overrides)} "
-        f"({'failed' if one.ratio is None else f'{one.ratio:.2f} times as fast'})"
+        f"{' '.join(one.suggestion.overrides)} ({'failed' if one.ratio is None else f'{one.ratio:.2f} times as fast'})"
         for one in trials
     )
-    tail = f"Tried, and not faster in most turns: {results}" if trials else "No setting promises more"  # fmt: skip
+    tail = f"Tried, and not faster in most turns: {results}" if trials else "No setting promises more"
     return f"{limit}. {tail}."
 
 

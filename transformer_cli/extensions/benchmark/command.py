@@ -33,9 +33,7 @@ def benchmark(
     ] = False,
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run", help="With --decode: name or folder of a run.", autocompletion=completion.runs
-        ),
+        typer.Option("--run", help="With --decode: name or folder of a run.", autocompletion=completion.runs),
     ] = None,
     compare: Annotated[
         tuple[Path, Path] | None,
@@ -54,9 +52,7 @@ def benchmark(
             help="Updates to measure, twice: for the speed, then for the phases. Default: 10 and 5 seconds.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, for other programs and for --compare.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs and for --compare.")] = False,
 ) -> None:
     """Measure how fast this machine trains or translates. Say what limits it, and what to change."""
     if sum(given is not None for given in (config, run, compare)) != 1:
@@ -82,6 +78,6 @@ def benchmark(
             kind, measured = "decoding", measure_decoding(config, run, overrides or [])
         else:
             assert config is not None
-            kind, measured = "training", measure_training(config, overrides or [], num_updates=updates)  # fmt: skip
+            kind, measured = "training", measure_training(config, overrides or [], num_updates=updates)
         found = report.benchmark_json(measured[0], kind, measured[1])
         show(found, report.report_lines(found), as_json=as_json)

@@ -57,9 +57,7 @@ CLEAR_GAIN = 1.1
 """How many times as fast another precision must be to be advised: translations in it may differ."""
 
 
-def measure_decoding(
-    config_path: str | None, run: str | None, overrides: Sequence[str]
-) -> tuple[Config, Figures]:
+def measure_decoding(config_path: str | None, run: str | None, overrides: Sequence[str]) -> tuple[Config, Figures]:
     """Measure translating the validation split: by a config's model with random weights, or by a trained run."""
     if config_path is not None:
         config = load_config(config_path, overrides)
@@ -87,9 +85,7 @@ class Subject:
     With `is_forced`, the weights are random, and each translation has as many tokens as its source.
     """
 
-    def __init__(
-        self, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False
-    ) -> None:
+    def __init__(self, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False) -> None:
         self.model, self.tokenizers, self.config = model, tokenizers, config
         self.is_forced, self.machine = is_forced, prepare_machine(config.runtime)
         self.num_threads = torch.get_num_threads()
@@ -105,9 +101,7 @@ class Subject:
         decoding = self.config.decoding.best_of_beam(beam_size)
         if self.is_forced:  # what random weights write fits no source
             decoding = decoding.model_copy(update={"repair": False})
-        translator = build_translator(
-            self.model, *self.tokenizers, self.config, self.machine, decoding=decoding
-        )
+        translator = build_translator(self.model, *self.tokenizers, self.config, self.machine, decoding=decoding)
         engine = translator.engine
         assert isinstance(engine, PyTorchEngine)
         if self.is_forced:
@@ -161,9 +155,7 @@ def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) ->
         memory: Tensor = compute_memory(source_ids, source_mask)
         return memory
 
-    def start_decoding(
-        memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
-    ) -> Observed:
+    def start_decoding(memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None) -> Observed:
         # Only the plain model returns attention weights.
         options = {} if attended_layer is None else {"attended_layer": attended_layer}
         model = engine.model if options else translating
@@ -211,7 +203,7 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     found = advice.advised(decoding_limit(greedy, beam), worth, subject, speed, pacing)
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
     engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
-    found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)  # fmt: skip
+    found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
     return {
         "machine": description,
         "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
@@ -227,9 +219,7 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     }
 
 
-def _as_many_as_fit(
-    subject: Subject, lines: Sequence[str], pacing: measuring.Pacing
-) -> Sequence[str]:
+def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: measuring.Pacing) -> Sequence[str]:
     """The first lines: as many as greedy search translates in the time of a round."""
     num_lines = 16
     subject.translate(lines[:num_lines], 1)
@@ -250,9 +240,7 @@ def _measured(
         [subject.translate(lines, beam_size, phases=phases) for _ in range(number)]
         for number, phases in ((pacing.num_rounds, False), (num_marked, True))
     )
-    per_batch = [
-        {name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked
-    ]
+    per_batch = [{name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked]
     flop_of, device = measuring.flop_counter(subject.model, trains=False), subject.machine.device
     return {
         "beam_size": beam_size,
@@ -308,9 +296,7 @@ Translate = Callable[[Sequence[Request], DecodingConfig], int]
 """Translates all requests; returns the number of target tokens of the best translations."""
 
 
-def engines_in_turns(
-    subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int
-) -> Figures:
+def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int) -> Figures:
     """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all."""
     contestants, left_out = _contestants(subject)
     device, figures = subject.machine.device, list[Figures]()
@@ -419,9 +405,7 @@ def _forced(translator: Any, vocabulary_size: int) -> Translate:
     return translate
 
 
-def advice_on_engines(
-    figures: Sequence[Figures], precision: str, beam_size: int, device: str
-) -> str:
+def advice_on_engines(figures: Sequence[Figures], precision: str, beam_size: int, device: str) -> str:
     """Sentences that name a precision, or the other engine, if it was clearly faster than the precision of now; empty without one."""
     unit = measuring.unit_of_speed(device)
     key = measuring.key_of_speed("target", unit)

@@ -173,9 +173,7 @@ def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
         bare.get_parameter(name).requires_grad_(parameter.requires_grad)
 
     def counted(*lengths: int) -> int:
-        source_ids, target_ids = (
-            torch.zeros(1, length, dtype=torch.int64, device="meta") for length in lengths
-        )
+        source_ids, target_ids = (torch.zeros(1, length, dtype=torch.int64, device="meta") for length in lengths)
         with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(trains):
             logits = bare(source_ids, None, target_ids)
             if trains and logits.requires_grad:
@@ -233,15 +231,18 @@ def speed_of(timed: Iterable[Timed], unit: str) -> float:
 def rates(timed: Sequence[Timed], side: str = "target") -> Figures:
     """How many tokens of a side (source, target) in a second, and in a CPU-second."""
     name = "target_tokens" if side == "target" else "num_tokens"
-    return {
-        key_of_speed(side, unit): spread(getattr(one, name) / one.spent(unit) for one in timed)
-        for unit in UNITS
-    }
+    return {key_of_speed(side, unit): spread(getattr(one, name) / one.spent(unit) for one in timed) for unit in UNITS}
 
 
 def figures_of(
-    what: str, timed: Sequence[Timed], laps: Sequence[Mapping[str, float]], flop_of: Callable[[Work], int], *, peak: Figures, device: torch.device
-) -> Figures:  # fmt: skip
+    what: str,
+    timed: Sequence[Timed],
+    laps: Sequence[Mapping[str, float]],
+    flop_of: Callable[[Work], int],
+    *,
+    peak: Figures,
+    device: torch.device,
+) -> Figures:
     """The figures of updates and of translated batches.
 
     Args:
@@ -262,7 +263,7 @@ def figures_of(
         "flop_per_target_token": sum(flops) / max(sum(one.target_tokens for one in timed), 1),
         "flop_per_second": speed,
         "share_of_peak": speed["median"] / peak["flop_per_second"]["median"],
-    }  # fmt: skip
+    }
 
 
 # Memory.
@@ -327,9 +328,18 @@ def _resident(name: str) -> int | None:
 
 
 PEAKS_OF_DATA_SHEETS = {
-    "B200": 2250e12, "H200": 989e12, "H100 PCIe": 756e12, "H100 NVL": 835e12, "H100": 989e12, "A100": 312e12,
-    "RTX 4090": 165e12, "RTX 3090": 71e12, "L4": 121e12, "V100": 125e12, "T4": 65e12,
-}  # fmt: skip
+    "B200": 2250e12,
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "RTX 4090": 165e12,
+    "RTX 3090": 71e12,
+    "L4": 121e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
 """A part of the name of an NVIDIA card -> FLOP a second of dense products in bfloat16 or float16, added up in float32.
 
 Source: the data sheets and architecture papers of NVIDIA; those of H100 and H200 are of SXM cards unless the name says otherwise.
@@ -385,11 +395,9 @@ def measure_products(
 
     found = list[Figures]()
     for what, (m, k, n) in shapes.items():
-        rows, weights = (
-            torch.randn(size, k, device=machine.device, dtype=machine.precision) for size in (m, n)
-        )
+        rows, weights = (torch.randn(size, k, device=machine.device, dtype=machine.precision) for size in (m, n))
         given = {"linear": torch.inference_mode()(F.linear), "rows": rows, "weights": weights}
-        timer = Timer("linear(rows, weights)", timer=now, globals=given, num_threads=torch.get_num_threads())  # fmt: skip
+        timer = Timer("linear(rows, weights)", timer=now, globals=given, num_threads=torch.get_num_threads())
         times = timer.blocked_autorange(min_run_time=seconds).times
         speed = spread(2 * m * k * n / one for one in times)
         found.append({"what": what, "shape": (m, k, n), "flop_per_second": speed})

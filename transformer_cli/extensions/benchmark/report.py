@@ -36,7 +36,7 @@ FIGURES = {
         "a batch, ms": "batch_milliseconds",
         **_WORK,
     },
-}  # fmt: skip
+}
 """Kind of a benchmark -> names of its figures for people, in their order -> their keys in the JSON."""
 MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
 """Some devices do not have them, and files of earlier versions do not either."""
@@ -139,7 +139,7 @@ def _figure_lines(part: Mapping[str, Any], kind: str, of: str) -> Iterator[str]:
         elif "share" in path and value is not None:
             yield _line(name, f"{value:.1%}")
         elif value is not None:
-            yield _line(name, f"{value / 1e6:,.1f} M" if path.startswith("flop") else f"{value:,.0f}")  # fmt: skip
+            yield _line(name, f"{value / 1e6:,.1f} M" if path.startswith("flop") else f"{value:,.0f}")
 
 
 def _short(value: float) -> str:

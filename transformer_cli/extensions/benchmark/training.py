@@ -67,9 +67,7 @@ LEAST_GAIN_OF_LARGER_BATCHES = 1.15
 NUM_PROFILED = 3
 
 
-def measure_training(
-    config_path: str, overrides: Sequence[str], *, num_updates: int | None
-) -> tuple[Config, Figures]:
+def measure_training(config_path: str, overrides: Sequence[str], *, num_updates: int | None) -> tuple[Config, Figures]:
     """Measure the training of a config; nothing stays on the disk, and no run changes."""
     config = load_config(config_path, overrides)
     require_training_precision(config.runtime)
@@ -125,9 +123,7 @@ class Trainee:
         self.session = build_session(RunFolder(folder), config, data, self.machine, ALONE)
         never = dict.fromkeys(("max_steps", "save_every", "validate_every"), NEVER)
         endless = never | {"max_epochs": None, "patience": None}
-        self.experiment = replace(
-            self.session.experiment, training=config.training.model_copy(update=endless)
-        )
+        self.experiment = replace(self.session.experiment, training=config.training.model_copy(update=endless))
         self.progress = self.session.progress
         self._data, self._folder = data, folder
 
@@ -203,9 +199,13 @@ class Trainee:
                 for hook in _marking_hooks(stopwatch, None if recorded else experiment.model):
                     hooks.callback(hook.remove)
             self.progress = run_loop(
-                replace(experiment, **changes), self.progress, self.session.meter,
-                validate=lambda *_: None, save=lambda *_: None, callbacks=Callbacks([Limit()]),
-            )  # fmt: skip
+                replace(experiment, **changes),
+                self.progress,
+                self.session.meter,
+                validate=lambda *_: None,
+                save=lambda *_: None,
+                callbacks=Callbacks([Limit()]),
+            )
         stopwatch.give_times(timed, PHASES if recorded is None else PHASES_OF_REPLAYS)
         largest = (update.largest_batch for update in timed)
         self.cells_of_largest_batch = max(self.cells_of_largest_batch, *largest)
@@ -220,9 +220,7 @@ def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed
         target_tokens=sum(one.num_target_tokens for one in batches),
         num_tokens=sum(one.num_source_tokens + one.num_target_tokens for one in batches),
         num_cells=sum(
-            2 * shape.num_pairs * shape.length
-            if shape
-            else one.source_ids.numel() + one.target_ids.numel()
+            2 * shape.num_pairs * shape.length if shape else one.source_ids.numel() + one.target_ids.numel()
             for one, shape in zip(batches, shapes, strict=True)
         ),
         num_batches=len(batches),
@@ -261,9 +259,7 @@ class Situation(NamedTuple):
     are_layers_compiled: bool = False
 
 
-def benchmark_training(
-    config: Config, data: PreparedData, folder: Path, pacing: measuring.Pacing
-) -> Figures:
+def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing: measuring.Pacing) -> Figures:
     """Measure the training of a config on this machine; try suggested settings in short trials.
 
     Raises:
@@ -407,7 +403,9 @@ def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
         because = f"the GPU computes only {busy:.0%} of the time and waits for the CPU to start its kernels"
         yield advice.setting(because, change, min(3.0, 1.0 / max(busy, 0.01)))
     elif busy is None and share <= SMALL_SHARE:
-        because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
+        because = (
+            f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
+        )
         yield advice.setting(because, change, min(2.0, SMALL_SHARE / max(share, 0.01)))
 
 

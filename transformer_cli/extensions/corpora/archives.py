@@ -27,9 +27,7 @@ def is_archive(path: Path) -> bool:
     return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
 
 
-def extract(
-    path: Path, patterns: Sequence[str], folder: Path
-) -> tuple[list[list[Path]], str | None]:
+def extract(path: Path, patterns: Sequence[str], folder: Path) -> tuple[list[list[Path]], str | None]:
     """Unpack the members that match, for each pattern in order; and the text of the licence, if there is one.
 
     Raises:
@@ -95,9 +93,7 @@ _XML = (".tmx", ".xlf", ".xliff")
 _MAX_NAME = 50  # characters of a file name; a system may allow 255 bytes
 
 
-def unpacked_corpus(
-    path: Path, folder: Path, languages: tuple[str | None, str | None]
-) -> list[Path]:
+def unpacked_corpus(path: Path, folder: Path, languages: tuple[str | None, str | None]) -> list[Path]:
     """The two text files, or the one table or translation memory, of an archive; unpacked_corpus into a folder.
 
     Args:
@@ -131,9 +127,7 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, pat
     return output
 
 
-def _chosen(
-    names: Sequence[str], languages: tuple[str | None, str | None], path: Path
-) -> Sequence[str]:
+def _chosen(names: Sequence[str], languages: tuple[str | None, str | None], path: Path) -> Sequence[str]:
     tables = [name for name in names if _is_whole_corpus(name)]
     endings: dict[str, dict[str, str]] = {}
     for name in names:

@@ -102,9 +102,15 @@ def read_catalogue(path: Path) -> Iterator[CatalogueEntry]:
 logger = logging.getLogger(__name__)
 
 _KINDS = {
-    "txt": "txt", "txt.gz": "txt", "tsv": "tsv", "tsv.gz": "tsv", "tsv.xz": "tsv",
-    "tmx": "tmx", "tmx.gz": "tmx", "xlsx": "xlsx",
-}  # fmt: skip
+    "txt": "txt",
+    "txt.gz": "txt",
+    "tsv": "tsv",
+    "tsv.gz": "tsv",
+    "tsv.xz": "tsv",
+    "tmx": "tmx",
+    "tmx.gz": "tmx",
+    "xlsx": "xlsx",
+}
 _ARCHIVES = {"zip", "tar", "tar.gz", "tgz"}
 
 
@@ -166,12 +172,7 @@ def _fields(entry: Any) -> dict[str, Any] | None:
     members = list(entry.in_paths or [])
     is_pair = len(members if is_archive else urls) == 2
     has_other_columns = kind == "txt" and entry.in_ext not in ("txt", None)
-    if (
-        kind is None
-        or len(entry.did.langs) != 2
-        or has_other_columns
-        or (kind == "txt") != (is_pair and kind == "txt")
-    ):
+    if kind is None or len(entry.did.langs) != 2 or has_other_columns or (kind == "txt") != (is_pair and kind == "txt"):
         return None
     if kind != "txt" and len(urls) != 1:
         return None

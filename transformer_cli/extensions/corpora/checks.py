@@ -88,9 +88,7 @@ class PairChecks:
             text = SentencePair(pair.source, pair.target)
             self._look_at_text(pair, text, at_languages=at_languages, at_leakage=at_leakage)
 
-    def _look_at_text(
-        self, pair: NumberedPair, text: SentencePair, *, at_languages: bool, at_leakage: bool
-    ) -> None:
+    def _look_at_text(self, pair: NumberedPair, text: SentencePair, *, at_languages: bool, at_leakage: bool) -> None:
         faults = set(self._faults_of_rules(text))
         for fault in faults:
             self._note(fault, pair)
@@ -135,9 +133,7 @@ class PairChecks:
     def _is_repeated(self, forms: tuple[str, str]) -> bool:
         return not self._seen_forms.add(plain_digest(*forms))
 
-    def _look_for_leakage(
-        self, pair: NumberedPair, text: SentencePair, forms: tuple[str, str]
-    ) -> None:
+    def _look_for_leakage(self, pair: NumberedPair, text: SentencePair, forms: tuple[str, str]) -> None:
         overlap = self._held_out.overlap(text, forms)
         if overlap is not None and self._part.split != "test":
             self._note(overlap, pair)
@@ -158,9 +154,7 @@ class PairChecks:
 def _every_rule(rules: CleaningConfig) -> CleaningConfig:
     """The rules with their own limits, and with the default where a rule is switched off."""
     defaults = CleaningConfig()
-    return CleaningConfig(
-        **{name: getattr(rules, name) or getattr(defaults, name) for name in _FAULT_OF_RULE}
-    )
+    return CleaningConfig(**{name: getattr(rules, name) or getattr(defaults, name) for name in _FAULT_OF_RULE})
 
 
 def _faults_of_texts(pair: SentencePair, *, may_be_lost: bool) -> Iterator[tuple[str, str]]:
@@ -204,9 +198,7 @@ class PartReport:
         }
 
 
-def inspect(
-    data: DataConfig, *, seed: int = 0, all_languages: bool = False
-) -> Iterator[PartReport]:
+def inspect(data: DataConfig, *, seed: int = 0, all_languages: bool = False) -> Iterator[PartReport]:
     """Check a corpus part by part: validation, test, then training pairs.
 
     Args:
@@ -289,14 +281,10 @@ def _inspected(
     for found in _drift_findings(drift, num_pairs, part, data):
         findings.add(found)
     examined = dict.fromkeys(LANGUAGE_FAULTS, checks.num_examined_languages)
-    return PartReport(
-        part, num_pairs, checks.num_examined_languages, findings.finish(examined, num_pairs)
-    )
+    return PartReport(part, num_pairs, checks.num_examined_languages, findings.finish(examined, num_pairs))
 
 
-def _drift_findings(
-    drift: DriftFinder, num_pairs: int, part: NumberedPart, data: DataConfig
-) -> Iterator[Found]:
+def _drift_findings(drift: DriftFinder, num_pairs: int, part: NumberedPart, data: DataConfig) -> Iterator[Found]:
     stretches = drift.finish()
     if drift.relation != "related":
         kind = {"unrelated": "unrelated", "unclear": "relation_unclear"}[drift.relation]

@@ -167,9 +167,13 @@ class PairCleaner:
 
     def _held_out_drops(self, rules: CorpusRules) -> Iterator[tuple[str, _Drop]]:
         only_empty = CleaningConfig(
-            drop_empty=rules.drop_empty, drop_equal=False, drop_duplicates=False,
-            max_words=None, max_characters=None, max_length_ratio=None,
-        )  # fmt: skip
+            drop_empty=rules.drop_empty,
+            drop_equal=False,
+            drop_duplicates=False,
+            max_words=None,
+            max_characters=None,
+            max_length_ratio=None,
+        )
         yield from drops(only_empty, frozenset(), self._seen)
 
     def _all_drops(self, rules: CorpusRules) -> Iterator[tuple[str, _Drop]]:
@@ -192,9 +196,12 @@ class PairCleaner:
         yield from self._leakage_drops(rules)
         if rules.drop_duplicates:
             only = CleaningConfig(
-                drop_empty=False, drop_equal=False,
-                max_words=None, max_characters=None, max_length_ratio=None,
-            )  # fmt: skip
+                drop_empty=False,
+                drop_equal=False,
+                max_words=None,
+                max_characters=None,
+                max_length_ratio=None,
+            )
             yield from drops(only, frozenset(), self._seen)
         if rules.drop_near_duplicates:
             yield "drop_near_duplicates", self._stands_above
@@ -257,9 +264,7 @@ class CleanedPart:
         }
 
 
-def clean_corpus(
-    data: DataConfig, rules: CorpusRules, folder: Path, *, seed: int = 0
-) -> list[CleanedPart]:
+def clean_corpus(data: DataConfig, rules: CorpusRules, folder: Path, *, seed: int = 0) -> list[CleanedPart]:
     """Clean all parts of a corpus into a folder, which appears whole or not at all.
 
     Raises:
@@ -286,9 +291,7 @@ def clean_corpus(
     return cleaned
 
 
-def _clean_part(
-    pairs: NumberedPairs, cleaner: PairCleaner, writer: "_PartWriter", *, realigns: bool
-) -> CleanedPart:
+def _clean_part(pairs: NumberedPairs, cleaner: PairCleaner, writer: "_PartWriter", *, realigns: bool) -> CleanedPart:
     stretches = _stretches(pairs) if realigns else []
     num_read = num_kept = 0
     with writer:
@@ -337,9 +340,7 @@ def _check_share(one: CleanedPart, rules: CorpusRules) -> None:
         raise DataError(f"no sentence pair in {one.part.name}", hint="give files with text")
     allowed = f"max_dropped_share allows {rules.max_dropped_share:.0%}"
     reasons = sorted(one.counts.items(), key=lambda item: -item[1].num_dropped)[:3]
-    shown = ", ".join(
-        f"{rule} {count.num_dropped:,}" for rule, count in reasons if count.num_dropped
-    )
+    shown = ", ".join(f"{rule} {count.num_dropped:,}" for rule, count in reasons if count.num_dropped)
     raise DataError(
         f"{one.part.name}: the rules drop {num_dropped:,} of {one.num_read:,} pairs ({shown}), and "
         f"{allowed if one.num_kept else 'no pair is left'}; nothing was written",

@@ -71,9 +71,7 @@ def download(url: str, path: Path, *, progress: Progress, first_wait_seconds: fl
             return
 
 
-_ERRORS_OF_DISK = frozenset(
-    {28, 122, 27, 30, 5, 13}
-)  # no space, quota, too large, read-only, I/O, permission
+_ERRORS_OF_DISK = frozenset({28, 122, 27, 30, 5, 13})  # no space, quota, too large, read-only, I/O, permission
 
 
 def _go_on(url: str, unfinished: Path, progress: Progress) -> None:

@@ -25,9 +25,15 @@ _NUM_CHARACTERS = 2000
 _MIN_LETTERS, _PREFIX_LETTERS = 3, 4
 # Marks of several scripts that have the same meaning; each group is one bit.
 _MARKS = (
-    "?\uff1f\u061f;\u055e\u1367", "!\uff01\u055c", "\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f", ",\uff0c\u3001\u060c\u104a\u1363",
-    "()\uff08\uff09[]", ":\uff1a\u1365", "%\u20ac$\u00a3\u00a5", "0123456789",
-)  # fmt: skip
+    "?\uff1f\u061f;\u055e\u1367",
+    "!\uff01\u055c",
+    '"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f',
+    ",\uff0c\u3001\u060c\u104a\u1363",
+    "()\uff08\uff09[]",
+    ":\uff1a\u1365",
+    "%\u20ac$\u00a3\u00a5",
+    "0123456789",
+)
 _BIT_OF_MARK = {mark: 1 << bit for bit, marks in enumerate(_MARKS) for mark in marks}
 NUM_MARKS = len(_MARKS)
 _MARK = re.compile("[" + re.escape("".join(_BIT_OF_MARK)) + "]")
@@ -45,9 +51,7 @@ def line_features(text: str) -> LineFeatures:
     num_characters = len(text)
     if not num_characters or text.isspace():
         return NO_LINE
-    beginning = _DIGIT_OF_ANOTHER_SCRIPT.sub(
-        lambda match: str(unicodedata.decimal(match[0])), text[:_NUM_CHARACTERS]
-    )
+    beginning = _DIGIT_OF_ANOTHER_SCRIPT.sub(lambda match: str(unicodedata.decimal(match[0])), text[:_NUM_CHARACTERS])
     marks = 0
     for mark in set(_MARK.findall(beginning)):
         marks |= _BIT_OF_MARK[mark]
@@ -199,9 +203,7 @@ class Window:
         for column in range(anchors.shape[1]):
             are_common |= self.source.anchors == anchors[:, column : column + 1]
         are_common &= self.source.anchors > 0
-        places = np.searchsorted(self._known, self.source.anchors).clip(
-            max=max(0, len(self._known) - 1)
-        )
+        places = np.searchsorted(self._known, self.source.anchors).clip(max=max(0, len(self._known) - 1))
         weights = self._weights[places] if len(self._known) else np.zeros(places.shape)
         overlaps = np.digitize((weights * are_common).sum(axis=1), _OVERLAP_CLASSES)
         are_real = exist & (self.source.lengths > 0) & (lengths > 0)
@@ -255,15 +257,10 @@ class OffsetModel:
             sides = ((aligned.source_marks >> bit) & 1, (aligned.target_marks >> bit) & 1)
             table = np.bincount(2 * sides[0] + sides[1], minlength=4).reshape(2, 2)
             marks[bit] = _information(table.astype(np.float64))
-        shares = [
-            _shares(np.bincount(one.overlaps, minlength=_NUM_CLASSES))
-            for one in (unrelated, aligned)
-        ]
+        shares = [_shares(np.bincount(one.overlaps, minlength=_NUM_CLASSES)) for one in (unrelated, aligned)]
         # Both histograms are drawn together where few pairs were counted.
         overlaps = np.log(shares[1] / shares[0])
-        return cls(
-            slope, intercept, deviation, (marginal[0], max(deviation, marginal[1])), marks, overlaps
-        )
+        return cls(slope, intercept, deviation, (marginal[0], max(deviation, marginal[1])), marks, overlaps)
 
     def scores(self, pairs: Pairing) -> Array:
         """For each pair: log P(both | they belong together) - log P(both | they do not); 0 if a line is empty."""
@@ -271,9 +268,7 @@ class OffsetModel:
         given = _log_normal(y, self.intercept + self.slope * x, self.deviation)
         score = (given - _log_normal(y, *self.marginal)).clip(-2.0, 2.0)
         for bit in range(NUM_MARKS):
-            score += self.marks[bit][
-                (pairs.source_marks >> bit) & 1, (pairs.target_marks >> bit) & 1
-            ]
+            score += self.marks[bit][(pairs.source_marks >> bit) & 1, (pairs.target_marks >> bit) & 1]
         score += self.overlaps[pairs.overlaps]
         return np.where(pairs.are_real, score.clip(_LEAST, _MOST), 0.0)
 
@@ -335,9 +330,7 @@ def relations_by_offset(source: Sequence[str], target: Sequence[str]) -> dict[in
         rows = (np.arange(num_lines) + offset) % num_lines
         return float((likeness[0] * likeness[1][np.ix_(rows, rows)]).sum())
 
-    shifts = np.linspace(
-        MAX_OFFSET + 1, num_lines - MAX_OFFSET - 1, min(num_shifts, _MAX_FAR_SHIFTS)
-    )
+    shifts = np.linspace(MAX_OFFSET + 1, num_lines - MAX_OFFSET - 1, min(num_shifts, _MAX_FAR_SHIFTS))
     far = [criterion(shift) for shift in np.unique(shifts.astype(int)).tolist()]
     mean, deviation = float(np.mean(far)), float(np.std(far))
     if deviation < _LEAST_DEVIATION:
@@ -351,9 +344,7 @@ def _likeness(lines: Sequence[str]) -> NDArray[np.float32]:
     for row, line in enumerate(lines):
         text = f" {line.casefold()} "
         strings = {
-            text[start : start + length]
-            for length in _STRING_LENGTHS
-            for start in range(len(text) - length + 1)
+            text[start : start + length] for length in _STRING_LENGTHS for start in range(len(text) - length + 1)
         }
         places = [crc32(string.encode("utf-8", "surrogatepass")) for string in strings]
         are_present[row, np.array(places, dtype=np.int64) % _NUM_STRING_CLASSES] = 1.0
@@ -432,9 +423,7 @@ def _forward(
     return changed, previous, best
 
 
-def _backward(
-    changed: NDArray[np.bool_], previous: NDArray[np.int64], last: int
-) -> tuple[NDArray[np.int64], int]:
+def _backward(changed: NDArray[np.bool_], previous: NDArray[np.int64], last: int) -> tuple[NDArray[np.int64], int]:
     """The states of the lines, and the state before the first of them."""
     states = np.zeros(len(changed), dtype=np.int64)
     state = last
@@ -572,9 +561,7 @@ class DriftFinder:
         scores[:, _UNRELATED] = 0.0 if self._model is not None else -np.inf
         return scores
 
-    def _add_far_offset(
-        self, window: Window, model: OffsetModel, scores: NDArray[np.float64]
-    ) -> bool:
+    def _add_far_offset(self, window: Window, model: OffsetModel, scores: NDArray[np.float64]) -> bool:
         """Whether an offset was found for lines without translations nearby; it becomes a state of the path."""
         states = self._path.trial(scores)
         for first, last in _searched(states):
@@ -641,9 +628,7 @@ WITHOUT_TRANSLATION = "no translation near this line"
 _UNSURE_LINES = 4
 
 
-def realigned(
-    pairs: Iterable[NumberedPair], stretches: Sequence[Stretch]
-) -> Iterator[NumberedPair]:
+def realigned(pairs: Iterable[NumberedPair], stretches: Sequence[Stretch]) -> Iterator[NumberedPair]:
     """Each source with the target that belongs to it; `damage` says where there is none.
 
     The number of pairs stays the same, so that each can be counted.

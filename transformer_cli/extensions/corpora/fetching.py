@@ -200,9 +200,7 @@ def _is_here(known: LockedCorpus, folder: Path, *, accept_change: bool) -> bool:
     return True
 
 
-def _require_unchanged(
-    known: LockedCorpus, downloads: Iterable[LockedFile], paths: Iterable[Path]
-) -> None:
+def _require_unchanged(known: LockedCorpus, downloads: Iterable[LockedFile], paths: Iterable[Path]) -> None:
     for before, now, path in zip(known.downloads, downloads, paths, strict=True):
         if before.sha256 != now.sha256:
             remove_download(path)
@@ -227,8 +225,7 @@ def _written(
     with scratch_folder() as scratch:
         groups, licence = _groups(entry, paths, scratch)
         segments = chain.from_iterable(
-            _segments_of(group, entry, report, scratch / str(number))
-            for number, group in enumerate(groups)
+            _segments_of(group, entry, report, scratch / str(number)) for number, group in enumerate(groups)
         )
         write_segments(segments, files, report, entry.name, max_dropped_share)
     for doubt in report.doubts:
@@ -245,9 +242,7 @@ def _written(
     )
 
 
-def _groups(
-    entry: CatalogueEntry, paths: list[Path], scratch: Path
-) -> tuple[list[list[Path]], str | None]:
+def _groups(entry: CatalogueEntry, paths: list[Path], scratch: Path) -> tuple[list[list[Path]], str | None]:
     """The files that belong together: two of text, or one of another format; and the text of the licence."""
     if not entry.members:
         return ([paths] if entry.kind == "txt" else [[path] for path in paths]), None

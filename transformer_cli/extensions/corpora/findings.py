@@ -32,15 +32,18 @@ def _cleaned_by(rule: str) -> str:
 KINDS = {
     "unequal_lines": FindingKind(
         "the two sides have different numbers of lines",
-        "find the missing line where the sides drift apart, and repair the file", 0.0,
+        "find the missing line where the sides drift apart, and repair the file",
+        0.0,
     ),
     "drift": FindingKind(
         "the two sides have drifted apart: line N does not translate line N",
-        "repair the file from this line on, or: tfm data clean (its rule realign)", 0.0,
+        "repair the file from this line on, or: tfm data clean (its rule realign)",
+        0.0,
     ),
     "unrelated": FindingKind(
         "no relation between the two sides: line N does not translate line N",
-        "give the right files; if one of them was sorted or shuffled, get it again", 0.0,
+        "give the right files; if one of them was sorted or shuffled, get it again",
+        0.0,
     ),
     "relation_unclear": FindingKind(
         "too little to tell whether line N translates line N: few lines, or lines that are all alike",
@@ -52,31 +55,24 @@ KINDS = {
     ),
     "not_utf_8": FindingKind(
         "text that is not UTF-8",
-        "name its encoding (encoding: windows-1252 under data.corpora; --encoding for files), or convert the file with iconv", 0.0,
+        "name its encoding (encoding: windows-1252 under data.corpora; --encoding for files), or convert the file with iconv",
+        0.0,
     ),
     "swapped": FindingKind(
         "source and target are exchanged",
-        _cleaned_by("drop_wrong_language") + "; if all are: exchange source_path and target_path", 0.02,
+        _cleaned_by("drop_wrong_language") + "; if all are: exchange source_path and target_path",
+        0.02,
     ),
-    "wrong_source_language": FindingKind(
-        "a source in another language", _cleaned_by("drop_wrong_language"), 0.1
-    ),
-    "wrong_target_language": FindingKind(
-        "a target in another language", _cleaned_by("drop_wrong_language"), 0.1
-    ),
-    "equal": FindingKind(
-        "not translated: the target equals the source", _dropped_by("drop_equal"), 0.3
-    ),
+    "wrong_source_language": FindingKind("a source in another language", _cleaned_by("drop_wrong_language"), 0.1),
+    "wrong_target_language": FindingKind("a target in another language", _cleaned_by("drop_wrong_language"), 0.1),
+    "equal": FindingKind("not translated: the target equals the source", _dropped_by("drop_equal"), 0.3),
     "nearly_equal": FindingKind(
         "not translated: most words of the target are those of the source",
-        _cleaned_by("drop_nearly_equal"), 0.1,
+        _cleaned_by("drop_nearly_equal"),
+        0.1,
     ),
-    "broken_encoding": FindingKind(
-        "an encoding broken twice, such as Ã© for é", _cleaned_by("mend_encoding"), 0.05
-    ),
-    "lost_characters": FindingKind(
-        "characters that were lost (U+FFFD)", _cleaned_by("drop_lost_characters"), 0.05
-    ),
+    "broken_encoding": FindingKind("an encoding broken twice, such as Ã© for é", _cleaned_by("mend_encoding"), 0.05),
+    "lost_characters": FindingKind("characters that were lost (U+FFFD)", _cleaned_by("drop_lost_characters"), 0.05),
     "html_entities": FindingKind("entities of HTML, such as &quot;", _cleaned_by("mend_entities"), 0.2),
     "leakage": FindingKind(
         "a training pair that is also a validation or test pair",
@@ -84,7 +80,8 @@ KINDS = {
     ),
     "near_leakage": FindingKind(
         "a training pair that differs from a validation or test pair only in case, punctuation or spaces",
-        _cleaned_by("drop_near_leakage"), 0.05,
+        _cleaned_by("drop_near_leakage"),
+        0.05,
     ),
     "leaked_source": FindingKind(
         "a training pair with the source of a validation or test pair, and another target",
@@ -98,21 +95,15 @@ KINDS = {
         "a test pair that is also a validation pair, apart from case, punctuation and spaces",
         "remove it from one of the two files",
     ),
-    "duplicates": FindingKind(
-        "a pair that stands above already", _dropped_by("drop_duplicates"), 0.5
-    ),
+    "duplicates": FindingKind("a pair that stands above already", _dropped_by("drop_duplicates"), 0.5),
     "near_duplicates": FindingKind(
         "a pair that differs from one above only in case, punctuation or spaces",
         _cleaned_by("drop_near_duplicates"),
     ),
     "empty": FindingKind("an empty side", _dropped_by("drop_empty"), 0.2),
-    "length_ratio": FindingKind(
-        "one side much longer than the other", _dropped_by("max_length_ratio"), 0.1
-    ),
+    "length_ratio": FindingKind("one side much longer than the other", _dropped_by("max_length_ratio"), 0.1),
     "too_many_words": FindingKind("a side of too many words", _dropped_by("max_words"), 0.1),
-    "too_many_characters": FindingKind(
-        "a side of too many characters", _dropped_by("max_characters"), 0.1
-    ),
+    "too_many_characters": FindingKind("a side of too many characters", _dropped_by("max_characters"), 0.1),
     "too_few_words": FindingKind("a side of too few words", _dropped_by("min_words")),
     "too_long": FindingKind("a line of more than 1 MB", "tfm skips these lines", 0.01),
     "nul_bytes": FindingKind("a NUL byte in a line", "tfm skips these lines", 0.01),
@@ -128,7 +119,7 @@ KINDS = {
         "characters that are not in Unicode NFC",
         "data.cleaning.normalize_unicode brings them into this form before training",
     ),
-}  # fmt: skip
+}
 
 
 class Example(NamedTuple):

@@ -60,9 +60,16 @@ from transformer_cli.text.normalization import is_blank
 logger = logging.getLogger(__name__)
 
 _KINDS = {
-    ".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff", ".sdlxliff": "xliff", ".mqxliff": "xliff",
-    ".xml": "xml", ".xlsx": "xlsx", ".xlsm": "xlsx", ".zip": "zip",
-}  # fmt: skip
+    ".tmx": "tmx",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".sdlxliff": "xliff",
+    ".mqxliff": "xliff",
+    ".xml": "xml",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".zip": "zip",
+}
 _ROOTS = {
     "tmx": (pairs_of_tmx, languages_of_tmx),
     "xliff": (pairs_of_xliff, languages_of_xliff),
@@ -132,9 +139,7 @@ def import_pairs(
     """
     for path in paths:
         if path.is_dir():
-            raise DataError(
-                f"{path}: a folder, where a file is expected", hint="name the files in it"
-            )
+            raise DataError(f"{path}: a folder, where a file is expected", hint="name the files in it")
         if path.exists() and not path.is_file():
             raise DataError(
                 f"{path}: a pipe or device; a corpus is read more than once",
@@ -189,9 +194,7 @@ def read_memory(
     return pairs
 
 
-_FOREIGN_OPTION = re.compile(
-    r"--(?!encoding)|data\.corpora|source_field|format:|tfm init|two text files"
-)
+_FOREIGN_OPTION = re.compile(r"--(?!encoding)|data\.corpora|source_field|format:|tfm init|two text files")
 
 
 @contextmanager
@@ -235,9 +238,7 @@ def open_segments(
         raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
     if kind == "zip":
         languages = (facts.source_language, facts.target_language)
-        return open_segments(
-            unpacked_corpus(paths[0], scratch, languages), facts, sheet, report, scratch, open_table
-        )
+        return open_segments(unpacked_corpus(paths[0], scratch, languages), facts, sheet, report, scratch, open_table)
     if kind in _ROOTS:
         return _memory(paths[0], kind, facts, report)
     if kind == "xlsx":
@@ -282,9 +283,7 @@ def _memory(path: Path, kind: str, facts: GivenFacts, report: ImportReport) -> O
     return OpenSegments(read(path, *direction, report), direction)
 
 
-def _chosen(
-    found: Sequence[str], wanted: tuple[str | None, str | None], path: Path
-) -> tuple[str, str]:
+def _chosen(found: Sequence[str], wanted: tuple[str | None, str | None], path: Path) -> tuple[str, str]:
     """The two languages of a file, as plain codes: en for en-US, unless both sides are English."""
     form = plain_code if len({*map(plain_code, found)}) > 1 else code_with_region
     codes = list(dict.fromkeys(map(form, found)))
@@ -304,17 +303,13 @@ def _chosen(
     return source, target
 
 
-def _table(
-    paths: Sequence[Path], facts: GivenFacts, report: ImportReport, name: str
-) -> OpenSegments:
+def _table(paths: Sequence[Path], facts: GivenFacts, report: ImportReport, name: str) -> OpenSegments:
     found = find_corpus([str(path) for path in paths], facts)
     report.doubts += found.doubts
     return _segments_of(found.data, report, name)
 
 
-def _table_of_memory(
-    paths: Sequence[Path], facts: GivenFacts, report: ImportReport, name: str
-) -> OpenSegments:
+def _table_of_memory(paths: Sequence[Path], facts: GivenFacts, report: ImportReport, name: str) -> OpenSegments:
     """The pairs of a table in the languages of a run, which the names of its columns must not contradict.
 
     Args:
@@ -346,9 +341,7 @@ def _table_of_memory(
             "has_header": has_header if kind in ("tsv", "csv") else None,
         }
     )
-    data = FilesData(
-        source="files", source_language=wanted[0], target_language=wanted[1], corpora=(corpus,)
-    )
+    data = FilesData(source="files", source_language=wanted[0], target_language=wanted[1], corpora=(corpus,))
     return _segments_of(data, report, name)
 
 
@@ -363,19 +356,14 @@ def _is_legacy(path: Path) -> bool:
     return not text.startswith(UTF_16_MARKS) and is_not_utf_8(text)
 
 
-def _columns_of_memory(
-    columns: Sequence[Column], wanted: tuple[str, str], name: str
-) -> tuple[Column, Column]:
+def _columns_of_memory(columns: Sequence[Column], wanted: tuple[str, str], name: str) -> tuple[Column, Column]:
     """The columns of the source and the target: by the languages that their names say, else by their text and their place.
 
     Raises:
         DataError: the names say other languages; or there are no two columns of text.
     """
     is_prose = [one.holds not in ("numbers", "dates", "links") for one in columns]
-    codes = [
-        (named_language(one.title) or "") if prose else ""
-        for one, prose in zip(columns, is_prose, strict=True)
-    ]
+    codes = [(named_language(one.title) or "") if prose else "" for one, prose in zip(columns, is_prose, strict=True)]
     chosen: list[Column | None] = []
     left = list(codes)
     for language in wanted:
@@ -385,8 +373,7 @@ def _columns_of_memory(
             left[number] = ""
     if None in chosen and any(left) and all(map(named_language, wanted)):
         found, expected = (
-            " and ".join(f"{name_of(code)} ({code})" for code in some if code)
-            for some in (codes, wanted)
+            " and ".join(f"{name_of(code)} ({code})" for code in some if code) for some in (codes, wanted)
         )
         raise DataError(
             f"{name}: its columns are in {found}, as their names say, where {expected} are expected",
@@ -395,13 +382,14 @@ def _columns_of_memory(
     fields = tuple(None if one is None else one.field for one in chosen)
     source, target = choose_columns(columns, (fields[0], fields[1]), wanted, name)
     for column, language in zip((source, target), wanted, strict=True):
-        if column.language != UNKNOWN_LANGUAGE and primary_language(
-            column.language
-        ) != primary_language(language):
+        if column.language != UNKNOWN_LANGUAGE and primary_language(column.language) != primary_language(language):
             logger.warning(
                 "%s: column %s looks like %s, where %s is expected",
-                name, column.title or column.field, name_of(column.language), name_of(language),
-            )  # fmt: skip
+                name,
+                column.title or column.field,
+                name_of(column.language),
+                name_of(language),
+            )
     return source, target
 
 
@@ -436,10 +424,7 @@ def write_segments(
     """
     with ExitStack() as stack:
         unfinished = [stack.enter_context(staged_file(path)) for path in files]
-        opened = [
-            stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
-            for path in unfinished
-        ]
+        opened = [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in unfinished]
         for segment in segments:
             if is_blank(segment.source) or is_blank(segment.target):
                 report.skip(EMPTY, f"{name}:{segment.line}")
@@ -452,15 +437,12 @@ def write_segments(
                 opened[1].write(f"{segment.target}\n")
         _require_little_damage(report, name, max_dropped_share)
         if not report.num_written:
-            reasons = "; ".join(
-                f"{what}: {finding.count:,}" for what, finding in report.skipped.items()
-            )
+            reasons = "; ".join(f"{what}: {finding.count:,}" for what, finding in report.skipped.items())
             hint = "choose the languages with --source-language and --target-language"
             if set(report.skipped) == {EMPTY}:
                 hint = "each unit must have text in both languages; other languages are chosen with --source-language and --target-language"
             raise DataError(
-                f"{name}: no pair was found in {report.num_units:,} units"
-                + (f"; {reasons}" if reasons else ""),
+                f"{name}: no pair was found in {report.num_units:,} units" + (f"; {reasons}" if reasons else ""),
                 hint=hint,
             )
 

@@ -167,9 +167,7 @@ class SpokenPair(NamedTuple):
         return " | ".join(language or "?" for language in self.found)
 
 
-def spoken_pair(
-    detector: SentenceLanguageDetector, pair: SentencePair, expected: Direction
-) -> SpokenPair:
+def spoken_pair(detector: SentenceLanguageDetector, pair: SentencePair, expected: Direction) -> SpokenPair:
     """The languages of a pair, compared with the expected ones."""
     source, target = (
         detector.language_of(text) if detector.can_tell(language) else None
@@ -178,8 +176,6 @@ def spoken_pair(
     is_other = source is not None and not are_alike(source, expected.source)
     are_wrong = is_other, target is not None and not are_alike(target, expected.target)
     is_exchanged = (
-        all(are_wrong)
-        and are_alike(str(source), expected.target)
-        and are_alike(str(target), expected.source)
+        all(are_wrong) and are_alike(str(source), expected.target) and are_alike(str(target), expected.source)
     )
     return SpokenPair((source, target), are_wrong, is_exchanged)

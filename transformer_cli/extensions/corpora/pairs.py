@@ -117,9 +117,7 @@ class NumberedPairs:
         has_surplus: whether the lines behind the end of the shorter side follow, each with an empty other side.
     """
 
-    def __init__(
-        self, part: NumberedPart, data: DataConfig, *, seed: int = 0, has_surplus: bool = False
-    ) -> None:
+    def __init__(self, part: NumberedPart, data: DataConfig, *, seed: int = 0, has_surplus: bool = False) -> None:
         self.part, self._data, self._seed, self._has_surplus = part, data, seed, has_surplus
         self.unequal: UnequalLinesError | None = None
 

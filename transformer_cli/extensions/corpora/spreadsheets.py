@@ -31,9 +31,7 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
     try:
         _refuse_bombs(path)
         with path.open("rb") as packed:  # openpyxl leaves a damaged file open
-            workbook = openpyxl.load_workbook(
-                packed, read_only=True, data_only=True, keep_links=False
-            )
+            workbook = openpyxl.load_workbook(packed, read_only=True, data_only=True, keep_links=False)
             try:
                 found = _sheet(workbook, sheet, path)
                 # Some programs write a wrong size of the sheet, beyond which openpyxl would read nothing.
@@ -48,9 +46,7 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
                 workbook.close()
     except TfmError:
         raise
-    except (
-        Exception
-    ) as error:  # openpyxl checks little: a damaged workbook raises errors of many kinds
+    except Exception as error:  # openpyxl checks little: a damaged workbook raises errors of many kinds
         raise DataError(
             f"{path}: cannot be read as an XLSX workbook: {error}",
             hint="save it again as Excel Workbook (.xlsx), or as CSV (UTF-8)",

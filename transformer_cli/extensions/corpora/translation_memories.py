@@ -25,9 +25,7 @@ Notice = Callable[[str, str], None]
 """Takes what was left out, and its place."""
 
 
-def elements_of_file(
-    path: Path, *, names: tuple[str, ...], notice: Notice | None = None
-) -> Iterator[Any]:
+def elements_of_file(path: Path, *, names: tuple[str, ...], notice: Notice | None = None) -> Iterator[Any]:
     """The elements with these names, without regard to namespaces, each when it is complete; then it is freed.
 
     Comments and processing instructions are left out, and characters that XML does not allow. The root is given first,
@@ -44,9 +42,16 @@ def elements_of_file(
     with _opened(path) as file:
         # No option names a DTD, a network or a large tree: neither is ever loaded.
         events = etree.iterparse(
-            _AllowedText(file, path, notice), events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False,
-            dtd_validation=False, huge_tree=False, remove_comments=True, remove_pis=True,
-        )  # fmt: skip
+            _AllowedText(file, path, notice),
+            events=("start", "end"),
+            resolve_entities=False,
+            no_network=True,
+            load_dtd=False,
+            dtd_validation=False,
+            huge_tree=False,
+            remove_comments=True,
+            remove_pis=True,
+        )
         try:
             yield from _complete(events, names, path)
         except etree.XMLSyntaxError as error:
@@ -184,9 +189,7 @@ class _AllowedText:
             self._first = None
             self._has_ended = not chunk
             text = self._rest + self._decode(chunk, self._has_ended)
-            unfinished = (
-                None if self._has_ended else _UNFINISHED.search(text, max(0, len(text) - 50))
-            )
+            unfinished = None if self._has_ended else _UNFINISHED.search(text, max(0, len(text) - 50))
             end = len(text) if unfinished is None else unfinished.start()
             self._rest = text[end:]
             if found := self._encode(self._allowed(text[:end]), self._has_ended):
@@ -258,9 +261,7 @@ def pairs_of_tmx(
             continue
         matches = sum(plain_code(code) == plain_code(target_language) for code in codes)
         if matches > 1:
-            report.notice(
-                f"several texts in {target_language}, of which one is taken", f"{path}:{line}"
-            )
+            report.notice(f"several texts in {target_language}, of which one is taken", f"{path}:{line}")
         yield ImportedPair(line, one_line(variants[source][1]), one_line(variants[target][1]))
 
 
@@ -310,7 +311,7 @@ def pairs_of_xliff(
         report.num_units += 1
         place = f"{path}:{line}"
         wanted = (source_language, target_language)
-        if any(best_match(one, [code]) is None for one, code in zip(wanted, languages, strict=True) if code):  # fmt: skip
+        if any(best_match(one, [code]) is None for one, code in zip(wanted, languages, strict=True) if code):
             report.skip(f"in other languages: {languages[0]} into {languages[1] or '?'}", place)
             continue
         targets = children(unit, "target")
@@ -331,17 +332,13 @@ def languages_of_xliff(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _xliff_units(
-    path: Path, notice: Notice | None = None
-) -> Iterator[tuple[int, tuple[str, str], Any]]:
+def _xliff_units(path: Path, notice: Notice | None = None) -> Iterator[tuple[int, tuple[str, str], Any]]:
     """The line of each unit, its languages, and its element."""
     for number, element in enumerate(elements_of_file(path, names=("trans-unit",), notice=notice)):
         if number == 0:
             _check_root(element, path)
             continue
-        file = next(
-            (parent for parent in element.iterancestors() if local_name(parent) == "file"), None
-        )
+        file = next((parent for parent in element.iterancestors() if local_name(parent) == "file"), None)
         attributes = file.attrib if file is not None else {}
         languages = attributes.get("source-language", ""), attributes.get("target-language", "")
         yield element.sourceline or 0, languages, element

@@ -57,13 +57,11 @@ _OTHER_ROOTS = {
 }
 _LISTS = frozenset(["plurals", "string-array", "array"])
 # The whole of a value that names another resource, such as @string/app_name and ?android:attr/title.
-_REFERENCE = re.compile(
-    r"\s*(?:[@?][+*]?(?:[\w.]+:)?[\w.]+/[\w.]+|@null|@empty|\?[\w.]+:[\w.]+)\s*"
-)
+_REFERENCE = re.compile(r"\s*(?:[@?][+*]?(?:[\w.]+:)?[\w.]+/[\w.]+|@null|@empty|\?[\w.]+:[\w.]+)\s*")
 _ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z_:][\w:.-]*;")
 _ESCAPE = re.compile(
     r"(?P<codes>(?:\\u[0-9A-Fa-f]{4})+)|\\(?P<sign>.)|(?P<quote>\")|(?P<spaces>[ \t\r\n\f]+)", re.DOTALL
-)  # fmt: skip
+)
 _SIGNS = {"n": "\n", "t": "\t"}
 _LAST_CONTENT = len("]]>")
 _FIRST_CONTENT = len("<![CDATA[")
@@ -103,7 +101,7 @@ def read_android(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
                 plurals.add(forms, f"line {lines.number_at(resource.start)}")
     plurals.warn()
     place = place_of_attribute(xml, xml.root, "tools:locale")
-    edits = [] if place is None else [Edit(*place, partial(_language, xml.root.attributes["tools:locale"]))]  # fmt: skip
+    edits = [] if place is None else [Edit(*place, partial(_language, xml.root.attributes["tools:locale"]))]
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
 
 
@@ -170,9 +168,7 @@ def _kind_of(element: Element) -> Inline:
     return Inline.WORD if element.space == _OF_XLIFF and element.local == "g" else Inline.RANGE
 
 
-def _slot(
-    xml: XmlText, run: list[InlinePart], reading: "_Reading", name: str, place: str
-) -> Slot | None:
+def _slot(xml: XmlText, run: list[InlinePart], reading: "_Reading", name: str, place: str) -> Slot | None:
     """The text of a run of text and tags; None if there is nothing to translate."""
     start, end = _without_spaces(xml, run[0].start, run[-1].end)
     raw = xml.content.text[start:end]
@@ -211,9 +207,7 @@ class _Reading:
         place, end = max(part.start, start), min(part.end, end)
         text = self.xml.content.text
         for match in [*_ENTITY.finditer(text, place, end), None]:
-            if found := self.unescaped(
-                unescaped_xml(text[place : match.start() if match else end])
-            ):
+            if found := self.unescaped(unescaped_xml(text[place : match.start() if match else end])):
                 yield found
             if match:
                 yield Markup(Role.WORD, match.start(), match[0], match.start())
@@ -224,9 +218,7 @@ class _Reading:
         if is_icu_message(text):
             return tagged_segment(self.unescaped(text), place)
         segment = tagged_segment(text, place)
-        pieces = (
-            self.unescaped(piece) if isinstance(piece, str) else piece for piece in segment.pieces
-        )
+        pieces = (self.unescaped(piece) if isinstance(piece, str) else piece for piece in segment.pieces)
         return replace(segment, pieces=tuple(filter(None, pieces)), is_label=False)
 
     def unescaped(self, text: str) -> str:

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
     r"|(?P<string>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+')|(?P<word>[\w.$/:-]+)|(?P<sign>[=;])",
     re.DOTALL,
 )
-_ESCAPE = re.compile(r"(?P<codes>(?:\\[Uu][0-9A-Fa-f]{4})+)|\\(?P<octal>[0-7]{3})|\\(?P<sign>.)", re.DOTALL)  # fmt: skip
+_ESCAPE = re.compile(r"(?P<codes>(?:\\[Uu][0-9A-Fa-f]{4})+)|\\(?P<octal>[0-7]{3})|\\(?P<sign>.)", re.DOTALL)
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _TO_ESCAPE = re.compile(r"[\\\"\x00-\x1f]")
 _ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"'}
@@ -72,7 +72,7 @@ def read_strings(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
             hint="translate the one from which it was made; or convert it: plutil -convert xml1 FILE",
         )
     beginning = data[:200].replace(b"\0", b"")
-    if beginning.lstrip(b"\xef\xbb\xbf\xff\xfe\r\n\t ").startswith((b"<?xml", b"<!DOCTYPE plist", b"<plist")):  # fmt: skip
+    if beginning.lstrip(b"\xef\xbb\xbf\xff\xfe\r\n\t ").startswith((b"<?xml", b"<!DOCTYPE plist", b"<plist")):
         return read_stringsdict(data, options)
     content = decoded(data, given=options.encoding or _without_mark(data))
     lines = LineNumbers(content.text)
@@ -92,9 +92,7 @@ def _without_mark(data: bytes) -> str | None:
     return "utf-16-be" if data[:1] == b"\0" else None
 
 
-def _pairs(
-    text: str, lines: LineNumbers, options: ReadingOptions
-) -> Iterator[tuple[_Token, _Token]]:
+def _pairs(text: str, lines: LineNumbers, options: ReadingOptions) -> Iterator[tuple[_Token, _Token]]:
     """The keys and values of a file, in order."""
     waiting: list[_Token] = []
     for token in options.watch.over(_tokens(text, lines)):
@@ -246,10 +244,7 @@ class StringCatalog:
         for entry in self.entries:
             end = place + len(entry.segments)
             found, place = translations[place:end], end
-            if any(
-                one.pieces != segment.pieces
-                for one, segment in zip(found, entry.segments, strict=True)
-            ):
+            if any(one.pieces != segment.pieces for one, segment in zip(found, entry.segments, strict=True)):
                 changes += self._with_language(entry, found, languages.target, layout)
         return self.content.encoded(spliced(self.content.text, changes))
 
@@ -294,7 +289,7 @@ def read_string_catalog(data: bytes, options: ReadingOptions = DEFAULTS) -> Stri
     members = whole if isinstance(whole, dict) else {}
     strings, language = members.get("strings"), members.get("sourceLanguage")
     if not isinstance(strings, dict) or not isinstance(language, str):
-        raise DataError('this is no string catalog of Xcode: it lacks "sourceLanguage" and "strings"')  # fmt: skip
+        raise DataError('this is no string catalog of Xcode: it lacks "sourceLanguage" and "strings"')
     root = next(each for each in _members(text, text.index("{")) if each.key == "strings")
     lines = LineNumbers(text)
     plurals = PluralsToComplete(options.target_language)
@@ -328,7 +323,7 @@ def _depth(value: Any) -> int:
     depth, inner = 0, [value]
     while inner := [each for each in inner if isinstance(each, dict | list)]:
         depth += 1
-        inner = [*chain.from_iterable(each.values() if isinstance(each, dict) else each for each in inner)]  # fmt: skip
+        inner = [*chain.from_iterable(each.values() if isinstance(each, dict) else each for each in inner)]
     return depth
 
 
@@ -369,7 +364,7 @@ def _forms(localization: Any) -> Iterator[_Form]:
         yield _Form(unit, unit, "value")
     if isinstance(phrases, dict) and isinstance(phrases.get("values"), list):
         values = phrases["values"]
-        yield from (_Form(phrases, values, at) for at, text in enumerate(values) if isinstance(text, str))  # fmt: skip
+        yield from (_Form(phrases, values, at) for at, text in enumerate(values) if isinstance(text, str))
     for key, inner in localization.items():
         if key not in ("stringUnit", "stringSet"):
             yield from _forms(inner)
@@ -386,7 +381,7 @@ def _plurals(localization: Any) -> Iterator[Collection[str]]:
 
 def _is_open(localization: Any) -> bool:
     """Whether no form of a text has been touched by a person."""
-    return all(form.unit.get("state") == _OPEN_STATE or not form.text for form in _forms(localization))  # fmt: skip
+    return all(form.unit.get("state") == _OPEN_STATE or not form.text for form in _forms(localization))
 
 
 def _translated(source: Any, found: Iterator[TranslatedSegment]) -> Any:
@@ -397,9 +392,7 @@ def _translated(source: Any, found: Iterator[TranslatedSegment]) -> Any:
         form.holder[form.key] = string_of(translation)
         if translation.doubts:
             doubtful.add(id(form.unit))
-        kept: dict[str, Any] = {
-            name: form.unit[name] for name in ("value", "values") if name in form.unit
-        }
+        kept: dict[str, Any] = {name: form.unit[name] for name in ("value", "values") if name in form.unit}
         form.unit.clear()
         form.unit["state"] = "needs_review" if id(form.unit) in doubtful else "translated"
         form.unit.update(kept)
@@ -479,7 +472,5 @@ class _Layout:
 
     def json(self, value: Any, *, depth: int) -> str:
         """A value inside so many objects, as the file writes it."""
-        written = json.dumps(
-            value, ensure_ascii=self.is_ascii, indent=self.indentation, separators=(",", self.colon)
-        )
+        written = json.dumps(value, ensure_ascii=self.is_ascii, indent=self.indentation, separators=(",", self.colon))
         return written.replace("\n", self.line_end + self.indentation * depth)

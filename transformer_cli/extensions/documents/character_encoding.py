@@ -57,9 +57,7 @@ class DecodedText:
         try:
             return self.mark + text.encode(self.encoding, "surrogateescape")
         except UnicodeEncodeError as error:
-            raise _lacking(
-                self.encoding, _missing(text, self.encoding), error.start, text
-            ) from error
+            raise _lacking(self.encoding, _missing(text, self.encoding), error.start, text) from error
 
     def require_letters_of(self, language: str) -> None:
         """Refuse an encoding that lacks letters which nearly every text of a language has, before it is translated.
@@ -142,9 +140,7 @@ def require_utf_8_document(data: bytes, content: DecodedText | None) -> None:
         raise DataError(message, hint=hint)
 
 
-def _in_given(
-    body: bytes, mark: bytes, marked: str | None, given: str, *, is_markup: bool
-) -> DecodedText:
+def _in_given(body: bytes, mark: bytes, marked: str | None, given: str, *, is_markup: bool) -> DecodedText:
     encoding = known_encoding(given)
     if encoding is None:
         raise UsageError(

@@ -36,9 +36,7 @@ _USUAL_BODY = "word/document.xml"
 _USUAL_OTHERS = re.compile(r"word/(?:header|footer)\d*\.xml|word/(?:footnotes|endnotes)\.xml")
 # How a package names the kinds of its parts, behind the last slash.
 _MAIN = frozenset(["officeDocument"])
-_WITH_TEXT = frozenset(
-    ["header", "footer", "footnotes", "endnotes", "diagramData", "diagramDrawing", "chart"]
-)
+_WITH_TEXT = frozenset(["header", "footer", "footnotes", "endnotes", "diagramData", "diagramDrawing", "chart"])
 # Another document that Word inserts when it opens this one.
 _INSERTED = frozenset(["aFChunk"])
 _PAGES = (".html", ".htm", ".xhtml")
@@ -113,7 +111,9 @@ class _Initial:
         """
         properties = paragraph.child("pPr")
         frame = None if properties is None else properties.child("framePr")
-        kinds = [] if frame is None else [value for name, value in frame.attributes.items() if name.endswith(":dropCap")]  # fmt: skip
+        kinds = (
+            [] if frame is None else [value for name, value in frame.attributes.items() if name.endswith(":dropCap")]
+        )
         if not {"drop", "margin"}.intersection(kinds) or len(slots) != 1:
             return None
         texts = [each for each in paragraph.walk() if is_text(each, "t") and xml.whole_text(each)]
@@ -151,7 +151,7 @@ class _Initial:
 def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iterator[str]:
     for element in relationships.elements:
         given = element.attributes
-        if given.get("Type", "").rpartition("/")[2] in kinds and given.get("TargetMode") != "External":  # fmt: skip
+        if given.get("Type", "").rpartition("/")[2] in kinds and given.get("TargetMode") != "External":
             target = given.get("Target", "")
             path = target if target.startswith("/") else posixpath.join(folder, target)
             yield posixpath.normpath(path).lstrip("/")
@@ -206,9 +206,7 @@ _WHOLE_FIELDS = ("fldSimple", "fld", "oMath")
 _CHOSEN = frozenset(["dropDownList", "date"])
 # Parts of a format that nobody sees: in Word elements, in drawings attributes.
 _UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>")
-_UNSEEN_ATTRIBUTE = re.compile(
-    r"""\s+(?:lang|altLang|noProof|dirty|err|smtClean)=(?:"[^"]*"|'[^']*')"""
-)
+_UNSEEN_ATTRIBUTE = re.compile(r"""\s+(?:lang|altLang|noProof|dirty|err|smtClean)=(?:"[^"]*"|'[^']*')""")
 # Formats that are seen on a space, too: lines, colours behind it, borders.
 _ON_SPACES = re.compile(r"""<\w+:(?:u|d?strike|highlight|shd|bdr)\b|\b(?:u|strike)=["'](?!no)""")
 
@@ -331,7 +329,7 @@ def _mark(element: Element) -> _Atom:
     atom = _markup(role, element.start, element.end)
     for ending, pair in (("Start", Role.OPEN), ("End", Role.CLOSE)):
         if element.local.endswith(ending):
-            number = next((value for name, value in element.attributes.items() if name.endswith(":id")), "")  # fmt: skip
+            number = next((value for name, value in element.attributes.items() if name.endswith(":id")), "")
             return atom._replace(pair=pair, name=f"{element.local.removesuffix(ending)} {number}")
     return atom
 
@@ -409,9 +407,7 @@ def _of_field(xml: XmlText, element: Element) -> str | None:
         return xml.whole_text(element)
     if element.local != "fldChar":
         return None
-    return next(
-        (value for name, value in element.attributes.items() if name.endswith("fldCharType")), None
-    )
+    return next((value for name, value in element.attributes.items() if name.endswith("fldCharType")), None)
 
 
 class _Field(NamedTuple):
@@ -467,7 +463,7 @@ def _with_raised_marks(atoms: Iterable[_Atom]) -> Iterator[_Atom]:
     before = ""
     for atom in atoms:
         raised = _RAISED.search(atom.run_format or "") if atom.sort is _Sort.TEXT else None
-        if raised and stands_beside_word(atom.text, before, is_lowered=raised[1] == "sub", language=None):  # fmt: skip
+        if raised and stands_beside_word(atom.text, before, is_lowered=raised[1] == "sub", language=None):
             yield atom._replace(sort=_Sort.MARKUP, role=Role.POINT)
             continue
         before = before + atom.text if atom.sort is _Sort.TEXT else ""
@@ -475,12 +471,12 @@ def _with_raised_marks(atoms: Iterable[_Atom]) -> Iterator[_Atom]:
 
 
 def _is_link(atoms: Iterable[_Atom]) -> bool:
-    instruction = "".join(atom.text for atom in atoms if atom.sort is _Sort.FIELD and atom.text != _BEGIN)  # fmt: skip
+    instruction = "".join(atom.text for atom in atoms if atom.sort is _Sort.FIELD and atom.text != _BEGIN)
     return instruction.strip().upper().startswith("HYPERLINK")
 
 
 def _joined(first: _Atom, last: _Atom, role: Role) -> _Atom:
-    return _Atom(_Sort.MARKUP, first.start, last.end, first.run_format, last.end_format, role=role, name="field")  # fmt: skip
+    return _Atom(_Sort.MARKUP, first.start, last.end, first.run_format, last.end_format, role=role, name="field")
 
 
 def _inline_parts(xml: XmlText, atoms: Sequence[_Atom], style: _Style) -> Iterator[InlinePart]:
@@ -541,9 +537,7 @@ class _Runs:
             self.parts.append(self.empty_text)
 
 
-def _written(
-    style: _Style, at_ends: tuple[str | None, str | None], found: TranslatedSegment
-) -> str:
+def _written(style: _Style, at_ends: tuple[str | None, str | None], found: TranslatedSegment) -> str:
     """The runs of a translated text.
 
     Args:

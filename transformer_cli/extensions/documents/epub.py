@@ -53,9 +53,7 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         if name in parts:
             continue
         if name in names and kind == _CHAPTER:
-            parts[name] = read_html(
-                read_part(archive, name, options.limits), of_chapters, is_xhtml=True
-            )
+            parts[name] = read_html(read_part(archive, name, options.limits), of_chapters, is_xhtml=True)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
     return ZipDocument(data, parts)
@@ -66,7 +64,7 @@ def _refuse_encryption(encryption: XmlText) -> None:
         if element.local == "EncryptionMethod":
             method = element.attributes.get("Algorithm", "")
             if method not in _FONTS:
-                raise DataError("the chapters of this book are encrypted (DRM), so they cannot be read")  # fmt: skip
+                raise DataError("the chapters of this book are encrypted (DRM), so they cannot be read")
 
 
 def _path_of_book(container: XmlText) -> str:
@@ -83,11 +81,7 @@ def _items(package: XmlText, folder: str) -> list[tuple[str, str]]:
         for element in package.root.walk()
         if element.local == "item" and {"id", "href"} <= (each := element.attributes).keys()
     }
-    spine = [
-        element.attributes.get("idref", "")
-        for element in package.root.walk()
-        if element.local == "itemref"
-    ]
+    spine = [element.attributes.get("idref", "") for element in package.root.walk() if element.local == "itemref"]
     order = [*(name for name in spine if name in manifest), *manifest]
     chosen = (manifest[name] for name in dict.fromkeys(order))
     return [(name, each.get("media-type", "")) for name, each in chosen]
@@ -106,11 +100,7 @@ def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
 
 def _language_of(package: XmlText) -> str:
     """The first language that the book names; empty if it names none, or that it has several or none."""
-    languages = (
-        package.whole_text(element).strip()
-        for element in package.root.walk()
-        if element.local == "language"
-    )
+    languages = (package.whole_text(element).strip() for element in package.root.walk() if element.local == "language")
     found = next(languages, "")
     return "" if found.lower() in ("und", "mul", "zxx") else found
 
@@ -128,10 +118,7 @@ def _language_edit(package: XmlText, element: Element) -> Edit:
 
 def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
     of_pages = {
-        label.start
-        for target in contents.root.walk()
-        if target.local == "pageTarget"
-        for label in target.elements
+        label.start for target in contents.root.walk() if target.local == "pageTarget" for label in target.elements
     }
     slots = [
         slot
@@ -151,6 +138,4 @@ def _slots_of(xml: XmlText, element: Element, place: str, watch: ReadingWatch) -
     if element.elements or not has_letter(text):
         return []
     segment = watch.counted(Segment.plain(text, place, keeps_spaces=False))
-    return [
-        Slot(element.inner_start, element.inner_end, segment, lambda found: escaped_xml(found.text))
-    ]
+    return [Slot(element.inner_start, element.inner_end, segment, lambda found: escaped_xml(found.text))]

@@ -235,7 +235,15 @@ _NO_STRINGS = "no string looks like text; choose some by their keys: --values"
 FORMATS = (
     Format(LINES, (".txt",), "formats.read_plain_text"),
     Format("md", (".md", ".markdown"), "markdown.read_markdown", ("markdown_it",)),
-    Format("po", (".po", ".pot"), "po.read_po", ("polib",), needs_languages=True, has_states=True, without_texts=_ALL_TRANSLATED),
+    Format(
+        "po",
+        (".po", ".pot"),
+        "po.read_po",
+        ("polib",),
+        needs_languages=True,
+        has_states=True,
+        without_texts=_ALL_TRANSLATED,
+    ),
     Format("srt", (".srt",), "subtitles.read_srt", needs_languages=True),
     Format("vtt", (".vtt",), "subtitles.read_vtt", needs_languages=True),
     Format("csv", (".csv",), "tables.read_csv", options=("--columns",)),
@@ -249,24 +257,35 @@ FORMATS = (
     Format("ods", (".ods", ".ots"), "odt.read_odt", is_archive=True),
     Format("epub", (".epub",), "epub.read_epub", is_archive=True, needs_languages=True),
     Format(
-        "xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff", is_xml=True, has_states=True,
+        "xliff",
+        (".xlf", ".xliff", ".sdlxliff", ".mqxliff"),
+        "xliff.read_xliff",
+        is_xml=True,
+        has_states=True,
         without_texts="no unit waits for a translation: one without a target, with an empty one, or in the state new",
     ),
     Format(
-        "tmx", (".tmx",), "tmx.read_tmx", is_xml=True,
+        "tmx",
+        (".tmx",),
+        "tmx.read_tmx",
+        is_xml=True,
         without_texts="no unit is in the source language alone, and units with several languages stay",
     ),
     Format("android", (".xml",), "android.read_android", is_xml=True, needs_languages=True),
     Format("strings", (".strings",), "apple.read_strings", needs_languages=True),
     Format("stringsdict", (".stringsdict",), "apple.read_stringsdict", is_xml=True, needs_languages=True),
     Format(
-        "xcstrings", (".xcstrings",), "apple.read_string_catalog", needs_languages=True, has_states=True,
+        "xcstrings",
+        (".xcstrings",),
+        "apple.read_string_catalog",
+        needs_languages=True,
+        has_states=True,
         without_texts="every text has a translation, or is not to be translated",
     ),
     Format("properties", (".properties",), "properties.read_properties"),
     Format("resx", (".resx", ".resw"), "resx.read_resx", is_xml=True),
     Format("qt", (".ts",), "qt.read_qt", is_xml=True, has_states=True, without_texts=_ALL_TRANSLATED),
-)  # fmt: skip
+)
 NAMES = tuple(each.name for each in FORMATS)
 
 
@@ -288,24 +307,18 @@ def format_named(name: str) -> Format:
     raise UsageError(f"there is no document format {name}", hint=f"one of {', '.join(NAMES)}")
 
 
-def read_document(
-    data: bytes, document_format: Format, options: ReadingOptions = DEFAULTS
-) -> Document:
+def read_document(data: bytes, document_format: Format, options: ReadingOptions = DEFAULTS) -> Document:
     """A document from the bytes of its file.
 
     Raises:
         UsageError: a package that the format needs is not installed.
         DataError: the bytes are no document of this format, or no text in its encoding.
     """
-    require_extra(
-        "documents", document_format.modules, purpose=f"the document format {document_format.name}"
-    )
+    require_extra("documents", document_format.modules, purpose=f"the document format {document_format.name}")
     options.limits.check_size(data)
     other = None if document_format.names_its_encoding else kind_without_text(data[:16])
     if other is not None and not other[0].startswith("XML"):  # XHTML is XML
-        raise DataError(
-            f"not a document of the format {document_format.name} but {other[0]}", hint=other[1]
-        )
+        raise DataError(f"not a document of the format {document_format.name} but {other[0]}", hint=other[1])
     module, _, function = document_format.reader.rpartition(".")
     read: Read = getattr(import_module(f"transformer_cli.extensions.documents.{module}"), function)
     if options.encoding is not None or document_format.names_its_encoding:

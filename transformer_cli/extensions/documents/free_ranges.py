@@ -51,11 +51,7 @@ class FreeRanges:
         self._text = text
         self._parts = [outer]
         self._words = words
-        self._free_words = [
-            number
-            for number, word in enumerate(words)
-            if outer[0] <= word[0] and word[1] <= outer[1]
-        ]
+        self._free_words = [number for number, word in enumerate(words) if outer[0] <= word[0] and word[1] <= outer[1]]
         # The places of some texts that may be free.
         self._places: dict[str, list[int]] = {}
 

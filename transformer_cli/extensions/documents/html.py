@@ -217,9 +217,7 @@ def attributes(tag: str) -> list[Attribute]:
         inner = value[1:-1] if quote else value
         found.setdefault(
             match["name"].lower(),
-            Attribute(
-                match["name"].lower(), inner, match.start("value"), match.end("value"), quote
-            ),
+            Attribute(match["name"].lower(), inner, match.start("value"), match.end("value"), quote),
         )
     return list(found.values())
 
@@ -280,9 +278,7 @@ _VOID = _POINTS | _names("base br col embed frame hr link meta")
 # Elements whose content is not translated. Inside a sentence they take the place of a word (code),
 CODE = _names("code kbd math samp svg var")
 # or of nothing,
-_INVISIBLE = _names(
-    "audio canvas datalist iframe object picture rp rt rtc script style template textarea video xmp"
-)
+_INVISIBLE = _names("audio canvas datalist iframe object picture rp rt rtc script style template textarea video xmp")
 # Of these, the texts inside are texts of their own.
 _WITH_INNER_TEXTS = _names("audio canvas datalist object picture template video")
 # Elements and classes of fonts whose signs have names: the word <i class="material-icons">home</i> is a picture.
@@ -320,9 +316,7 @@ _XHTML = re.compile(
 )
 
 
-def read_html(
-    data: bytes, options: ReadingOptions = DEFAULTS, *, is_xhtml: bool | None = None
-) -> SplicedDocument:
+def read_html(data: bytes, options: ReadingOptions = DEFAULTS, *, is_xhtml: bool | None = None) -> SplicedDocument:
     """An HTML page or fragment.
 
     The content of <script>, <style>, <pre> and <code> stays, and so does that of elements with translate="no", with the
@@ -495,9 +489,7 @@ class _Reader:
     def _follows_a_change(self, name: str) -> bool:
         """Whether an element is a change of the text directly behind another one: <del>red</del><ins>blue</ins> are two words."""
         last = self._run[-1] if self._run else None
-        is_end = (
-            last is not None and isinstance(last.piece, Markup) and last.piece.role is Role.CLOSE
-        )
+        is_end = last is not None and isinstance(last.piece, Markup) and last.piece.role is Role.CLOSE
         if last is None or not is_end:
             return False
         kinds = [each == "ins" if each in _CHANGES else None for each in (last.name, name)]
@@ -543,15 +535,15 @@ class _Reader:
         start, end = self._tokens[index], self._end_of(index)
         if start.name not in ("sup", "sub", "a") or end - index > _MOST_TOKENS_OF_MARK:
             return False
-        texts = [
-            each
-            for each in self._tokens[index:end]
-            if each.kind in (TokenKind.TEXT, TokenKind.CDATA)
-        ]
+        texts = [each for each in self._tokens[index:end] if each.kind in (TokenKind.TEXT, TokenKind.CDATA)]
         text = unescaped_html("".join(self._text[each.start : each.end] for each in texts)).strip()
         # A number inside two elements stands behind what is before the outer one.
         first = index
-        while first > 0 and self._tokens[first - 1].kind in (TokenKind.START, TokenKind.END) and self._tokens[first - 1].name in _INLINE:  # fmt: skip
+        while (
+            first > 0
+            and self._tokens[first - 1].kind in (TokenKind.START, TokenKind.END)
+            and self._tokens[first - 1].name in _INLINE
+        ):
             first -= 1
         place = self._tokens[first].start
         is_behind_word = place > 0 and not self._text[place - 1].isspace()
@@ -569,20 +561,20 @@ class _Reader:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
         if token.name in _VOID:
             return None
-        if token.name in _INVISIBLE or _is_icon(token.name, of_tag) or self._is_empty_and_unknown(token):  # fmt: skip
+        if token.name in _INVISIBLE or _is_icon(token.name, of_tag) or self._is_empty_and_unknown(token):
             return Role.POINT
         is_kept = self._is_kept(token.name, of_tag)
-        is_inline = token.name in _INLINE or (token.name in self._kept_elements and token.name not in BLOCKS)  # fmt: skip
+        is_inline = token.name in _INLINE or (token.name in self._kept_elements and token.name not in BLOCKS)
         if token.name in CODE or (is_kept and is_inline):
             return Role.WORD
         return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
 
     def _is_empty_and_unknown(self, token: HtmlToken) -> bool:
         """Whether a tag begins an element without content that HTML does not know, such as <x id="7"></x>."""
-        is_known = token.name in BLOCKS or token.name in _INLINE or token.name in CODE or token.name in _CODE_BLOCKS  # fmt: skip
+        is_known = token.name in BLOCKS or token.name in _INLINE or token.name in CODE or token.name in _CODE_BLOCKS
         ending = f"</{token.name}"
         place = token.end + len(ending)
-        is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")  # fmt: skip
+        is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")
         return is_empty and not is_known
 
     def _is_kept(self, name: str, of_tag: Sequence[Attribute]) -> bool:
@@ -625,9 +617,7 @@ class _Reader:
                 whole = _with_icu_branches(pieces, place)
                 self._add_slot(start, end, Segment(whole, ""), _as_html)
 
-    def _add_slot(
-        self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
-    ) -> None:
+    def _add_slot(self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]) -> None:
         place = f"line {self._lines.number_at(start)}"
         placed = self._watch.counted(replace(segment, place=place))
         self.slots.append(Slot(start, end, placed, render))
@@ -658,7 +648,7 @@ def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
 
     A word in two formats has another form: <b>O</b>nce, <b>H</b>TML.
     """
-    if len(run) > _FEW_TAGS or not (text[:1].isupper() and text[1:2].islower() and " " in text.strip()):  # fmt: skip
+    if len(run) > _FEW_TAGS or not (text[:1].isupper() and text[1:2].islower() and " " in text.strip()):
         return False
     if not run or not isinstance(run[0].piece, Markup) or not isinstance(run[-1].piece, Markup):
         return False

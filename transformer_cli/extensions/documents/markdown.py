@@ -75,9 +75,7 @@ _SETTINGS = re.compile(
 )
 
 
-_NAMES_OF_TEXTS = (
-    "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
-)
+_NAMES_OF_TEXTS = "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
 
 
 def _text_of_settings(comment: str) -> re.Pattern[str]:
@@ -99,9 +97,7 @@ _TEXT_OF_SETTINGS = _text_of_settings(r"#[^\r\n]*+")
 # Outside of YAML and TOML, # begins no comment.
 _TEXT_WITHOUT_COMMENTS = _text_of_settings("(?!)")
 # A setting of YAML whose value stands in the lines below it.
-_VALUE_BELOW = re.compile(
-    rf"^(?:{_NAMES_OF_TEXTS}):[ \t]*(?P<block>)(?=\r?$)", re.MULTILINE | re.IGNORECASE
-)
+_VALUE_BELOW = re.compile(rf"^(?:{_NAMES_OF_TEXTS}):[ \t]*(?P<block>)(?=\r?$)", re.MULTILINE | re.IGNORECASE)
 # A value of YAML of several lines, each of which is a space in it: all indented, none blank; and the mark before such lines.
 _INDENTED_LINES = re.compile(r"(?:\r?\n[ \t]+\S.*)+(?=\r?\n\S|\r?\n?\Z)")
 # Text in the lines below a setting, perhaps behind blank ones.
@@ -142,9 +138,7 @@ class _Reader:
         self._env: dict[str, Any] = {}
         # The rows of what stays, and what it is.
         self._kept: list[tuple[int, str]] = []
-        parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace(
-            "\0", "\ufffd"
-        )
+        parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace("\0", "\ufffd")
         front = FRONT_MATTER.match(parsed) or _SETTINGS.match(parsed)
         if front is not None:
             self._read_settings(front[0].count("\n"))
@@ -167,7 +161,9 @@ class _Reader:
             elif token.type == "html_block" and token.map:
                 self._read_html_block(token, is_whole=token.level == depth == 0)
             elif token.type == "fence" and token.map and is_directive_with_text(token.info.strip()):
-                self._kept.append((token.map[0], "a directive of MyST that is not closed, or stands inside a list or quotation"))  # fmt: skip
+                self._kept.append(
+                    (token.map[0], "a directive of MyST that is not closed, or stands inside a list or quotation")
+                )
         for row, before_end, title in divided.titles:
             start = self._lines[row][1] - before_end
             places = [(place, place + 1) for place in range(start, start + len(title))]
@@ -220,12 +216,12 @@ class _Reader:
 
     def _read_values_below(self, end: int) -> None:
         for match in _VALUE_BELOW.finditer(self._text, 0, end):
-            if not self._read_lines_of_setting(match, end) and _LINES_BELOW.match(self._text, match.end(), end):  # fmt: skip
+            if not self._read_lines_of_setting(match, end) and _LINES_BELOW.match(self._text, match.end(), end):
                 self._keep_setting(match.start())
 
     def _keep_setting(self, start: int) -> None:
         row = bisect_right(self._lines, (start, len(self._text))) - 1
-        self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
+        self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))
 
     def _read_lines_of_setting(self, match: re.Match[str], end: int) -> bool:
         """Read a value of YAML that goes on in indented lines; False if it cannot be read as one text."""
@@ -244,9 +240,7 @@ class _Reader:
             if _NOT_PLAIN.search(" ".join(text.split())):
                 return False
         if has_letter(text):
-            self._add(
-                start, stop, Segment.plain(" ".join(text.split()), "", keeps_spaces=False), render
-            )
+            self._add(start, stop, Segment.plain(" ".join(text.split()), "", keeps_spaces=False), render)
         return True
 
     def _name_kept(self) -> None:
@@ -254,13 +248,17 @@ class _Reader:
         for row, what in sorted(self._kept)[:_MOST_NAMED]:
             logger.warning("line %d: %s is not translated", row + 1, what)
         if len(self._kept) > _MOST_NAMED:
-            logger.warning("and %d more parts that are not translated", len(self._kept) - _MOST_NAMED)  # fmt: skip
+            logger.warning("and %d more parts that are not translated", len(self._kept) - _MOST_NAMED)
 
     def _divided(self, lines: list[str]) -> DividedLines:
         """Take the extensions out of a text; a directive in backticks can stand inside another one."""
         for _ in range(_MAX_DEPTH):
             tokens = self._inline.parser.parse("\n".join(lines), {})
-            fences = [(token.map[0], token.map[1]) for token in tokens if token.type == "fence" and token.level == 0 and token.map]  # fmt: skip
+            fences = [
+                (token.map[0], token.map[1])
+                for token in tokens
+                if token.type == "fence" and token.level == 0 and token.map
+            ]
             before, lines = lines, with_colons(lines, fences)
             if lines == before:
                 break
@@ -271,11 +269,9 @@ class _Reader:
         """Read the text of a block; that of a title stands behind #, so that its beginning begins no other block."""
         assert token.map is not None
         row = token.map[0]
-        places = self._places_in_row(row, token.content) if is_cell else self._places(row, token.content)  # fmt: skip
+        places = self._places_in_row(row, token.content) if is_cell else self._places(row, token.content)
         if places is None:
-            logger.warning(
-                "line %d: this text stays as it is, because its place was not found", row + 1
-            )
+            logger.warning("line %d: this text stays as it is, because its place was not found", row + 1)
             return
         self._read_inline(token.content, places, is_cell=is_cell, is_inner=is_title)
 
@@ -301,17 +297,11 @@ class _Reader:
                 pieces = tuple(merged([part.piece for part in run]))
                 if not has_letter(plain_text(pieces)):
                     continue
-                is_first = (
-                    number == 0
-                    and run[0].start == places[0][0]
-                    and not (is_cell or is_title or is_inner)
-                )
+                is_first = number == 0 and run[0].start == places[0][0] and not (is_cell or is_title or is_inner)
                 render = writer.at_start if is_first else writer.written
                 self._add(run[0].start, run[-1].end, Segment(pieces, ""), render)
 
-    def _add(
-        self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
-    ) -> None:
+    def _add(self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]) -> None:
         place = f"line {self._numbers.number_at(start)}"
         placed = self._watch.counted(replace(segment, place=place))
         self.slots.append(Slot(start, end, placed, render))
@@ -339,7 +329,7 @@ class _Reader:
                 if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
                     runs.append([])
                 without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)
-                piece: Piece = Markup(event.role, event.start, raw, start, without_words=without_words)  # fmt: skip
+                piece: Piece = Markup(event.role, event.start, raw, start, without_words=without_words)
                 runs[-1].append(InlinePart(piece, start, end, event.name))
                 if event.end in ends_of_words:
                     runs[-1].append(InlinePart(" ", end, end))
@@ -353,9 +343,7 @@ class _Reader:
                 runs[-1].append(InlinePart(event.shown, start, end))
         return runs
 
-    def _read_inside(
-        self, event: InlineEvent, raw: str, content: str, places: Sequence[Extent]
-    ) -> None:
+    def _read_inside(self, event: InlineEvent, raw: str, content: str, places: Sequence[Extent]) -> None:
         """Read the text of an image or of a note in its sentence, and the attributes of a tag of HTML."""
         start, end = places[event.start][0], places[event.end - 1][1]
         if event.alt is not None and event.alt[0] < event.alt[1]:
@@ -380,7 +368,7 @@ class _Reader:
             if number > row:
                 places.append((start, start))  # the line feed
             places += [(start + found, start + found)] * (len(line) - len(visible))
-            places += [(place, place + 1) for place in range(start + found, start + found + len(visible))]  # fmt: skip
+            places += [(place, place + 1) for place in range(start + found, start + found + len(visible))]
         return places
 
     def _places_in_row(self, row: int, content: str) -> list[Extent] | None:
@@ -406,9 +394,7 @@ def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
     ends = set()
     change: InlineEvent | None = None
     for event, following in pairwise(events):
-        is_mark = event.name == "critic" or (
-            event.role is Role.POINT and content[event.start] == "{"
-        )
+        is_mark = event.name == "critic" or (event.role is Role.POINT and content[event.start] == "{")
         if event.role is Role.CLOSE:
             change = event if event.name in _CHANGES or event.name == "link" else None
         elif event.name == "critic":
@@ -431,11 +417,7 @@ def _is_between_links(content: str, opening: InlineEvent, run: Sequence[InlinePa
     last = run[-1] if run else None
     is_link = last is not None and last.name == opening.name == "link"
     texts = (part.piece for part in run[-3:][::-1] if isinstance(part.piece, str))
-    return (
-        is_link
-        and next(texts, "")[-1:].isalnum()
-        and content[opening.end : opening.end + 1].isalnum()
-    )
+    return is_link and next(texts, "")[-1:].isalnum() and content[opening.end : opening.end + 1].isalnum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,10 +453,7 @@ class _Writer:
             raw = text[event.start : event.end]
             is_text = event.role is None and event.shown is not None
             read.append(str(event.shown) if is_text else Markup(Role.POINT, 0, raw))
-        wanted = [
-            piece if isinstance(piece, str) else Markup(Role.POINT, 0, piece.raw)
-            for piece in pieces
-        ]
+        wanted = [piece if isinstance(piece, str) else Markup(Role.POINT, 0, piece.raw) for piece in pieces]
         return merged(read) == merged(wanted)
 
 

@@ -25,17 +25,13 @@ NOTE = r"\[\^[^\[\]\s]+\]"
 """The mark of a footnote."""
 _FOOTNOTE = re.compile(rf" {{0,3}}{NOTE}:[ \t]*")
 # Of a link: [name]: http://example.org "Title". Behind the text of a footnote people leave no blank line.
-_REFERENCE = re.compile(
-    r""" {0,3}\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*"""
-)
+_REFERENCE = re.compile(r""" {0,3}\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*""")
 _DEFINITION = re.compile(r" {0,3}[:~][ \t]+(?=\S)")
 # A line of a poem or an address: | The red dog
 _LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
 # An example of Pandoc, which gets a number: (@) The red dog sleeps.
 EXAMPLE = re.compile(r" {0,3}\(@[\w-]*\)[ \t]+(?=\S)")
-_DELIMITER_ROW = re.compile(
-    r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?"
-)
+_DELIMITER_ROW = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?")
 # A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
@@ -256,9 +252,7 @@ def _goes_on(lines: Sequence[str], row: int, num_quotations: int) -> bool:
 
 def _has_end_of_formula(ends: Mapping[str, Sequence[int]], row: int, end: str) -> bool:
     """Whether a formula ends before the next blank line."""
-    return _next_row(ends.get(end, ()), row) < min(
-        _next_row(ends.get("", ()), row), row + _MAX_FORMULA
-    )
+    return _next_row(ends.get(end, ()), row) < min(_next_row(ends.get("", ()), row), row + _MAX_FORMULA)
 
 
 def _next_row(rows: Sequence[int], row: int) -> float:
@@ -322,10 +316,7 @@ def _read_rows(
         indentation = _INDENTED.match(line)
         is_lazy = container.is_lazy and not blank and row not in code_rows
         begins_another = (
-            row in myst
-            or _KEPT.fullmatch(line)
-            or _REFERENCE.fullmatch(line)
-            or _container_at(lines, row, items)
+            row in myst or _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, items)
         )
         if indentation is None and (not is_lazy or begins_another):
             return

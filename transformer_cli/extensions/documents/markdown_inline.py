@@ -68,9 +68,7 @@ _NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST_NOTE = 2000
 # A comment and a substitution of CriticMarkup; their texts stay.
-_CRITIC = re.compile(
-    r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL
-)
+_CRITIC = re.compile(r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL)
 # Examples of Pandoc in a quotation or list: each begins a line.
 EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
@@ -157,10 +155,7 @@ class MarkdownInline:
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
         for note in _notes_in(text, notes.events, taken):
-            inside = [
-                bisect_left(notes.events, place, key=lambda event: event.start)
-                for place in note[:2]
-            ]
+            inside = [bisect_left(notes.events, place, key=lambda event: event.start) for place in note[:2]]
             notes.events[slice(*inside)] = [note]
             taken[note.start : note.end] = [True] * (note.end - note.start)
         notes.events += _unknown_to_markdown(text, taken)
@@ -178,7 +173,7 @@ class MarkdownInline:
             is_found = rule(state, silent)
             notes = self._notes
             pushed = state.tokens[num_before:]
-            if is_found and not silent and pushed and notes is not None and state.tokens is notes.tokens:  # fmt: skip
+            if is_found and not silent and pushed and notes is not None and state.tokens is notes.tokens:
                 if name in ("emphasis", "strikethrough"):
                     _note_places(pushed, start, state.pos)
                 elif name == "link":
@@ -188,9 +183,7 @@ class MarkdownInline:
                 else:
                     if pushed[-1].type == "hardbreak":
                         start -= len(pending) - len(pending.rstrip(" "))
-                    notes.events.append(
-                        _event(name, pushed[-1], state.src[start : state.pos], start, before)
-                    )
+                    notes.events.append(_event(name, pushed[-1], state.src[start : state.pos], start, before))
             return is_found
 
         return noting
@@ -239,9 +232,7 @@ def _notes_in(text: str, events: Sequence[InlineEvent], taken: Sequence[bool]) -
             # Notes inside notes could stand in each other without end.
             is_line = not any(sign in text[first:last] for sign in ("\n", "^["))
             alt = (first, last) if is_line else None
-            notes.append(
-                InlineEvent(start, last + 1, Role.POINT, "" if is_line else "note", alt=alt)
-            )
+            notes.append(InlineEvent(start, last + 1, Role.POINT, "" if is_line else "note", alt=alt))
     return notes
 
 
@@ -329,7 +320,7 @@ def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEv
             role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
             return InlineEvent(start, end, role, f"<{token.name}>")
         if token.name in CODE:
-            return InlineEvent(start, end, Role.POINT, f"<{'/' * (token.kind is TokenKind.END)}{token.name}>")  # fmt: skip
+            return InlineEvent(start, end, Role.POINT, f"<{'/' * (token.kind is TokenKind.END)}{token.name}>")
         if is_in_word:  # no tag, but a name that somebody else fills in: allow_<NAME>_x
             return InlineEvent(start, end, Role.WORD)
     return InlineEvent(start, end, Role.POINT)

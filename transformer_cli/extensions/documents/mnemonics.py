@@ -9,9 +9,7 @@ from transformer_cli.text.languages import primary_language
 from transformer_cli.text.spans import find_spans, masked
 
 # Behind a label in a script without keys, before an ellipsis or a colon.
-_BEHIND = re.compile(
-    r"[ \u3000]?\((?P<sign>[&_])(?P<key>[A-Za-z0-9])\)(?=(?:\.{3}|[\u2026:\uff1a])?\s*\Z)"
-)
+_BEHIND = re.compile(r"[ \u3000]?\((?P<sign>[&_])(?P<key>[A-Za-z0-9])\)(?=(?:\.{3}|[\u2026:\uff1a])?\s*\Z)")
 # Before a letter: at the beginning of a word, or inside one that begins with a capital letter.
 _BEFORE = re.compile(
     r"(?<![\w&])(?P<sign>[&_])(?P<key>[^\W_])(?![A-Za-z0-9]{0,31};)"
@@ -55,9 +53,7 @@ def without_mnemonic(label: str) -> tuple[str, Mnemonic] | None:
     return label[:place] + label[place + 1 :], Mnemonic(sign, key, is_behind=False)
 
 
-def with_mnemonic(
-    label: str, mnemonic: Mnemonic, language: str, taken: Collection[str] = ()
-) -> str:
+def with_mnemonic(label: str, mnemonic: Mnemonic, language: str, taken: Collection[str] = ()) -> str:
     """A label with the mark before a word that begins with the key, else before the first word.
 
     In a language that is written without such letters it stands in brackets behind the label.

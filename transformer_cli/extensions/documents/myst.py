@@ -70,7 +70,7 @@ def rows_of_myst(lines: Sequence[str], code_rows: Collection[int]) -> frozenset[
         lines: of a text.
         code_rows: the rows in other blocks of code and of HTML.
     """
-    found = {row for row in range(len(lines)) if row not in code_rows and _COLONS.fullmatch(lines[row])}  # fmt: skip
+    found = {row for row in range(len(lines)) if row not in code_rows and _COLONS.fullmatch(lines[row])}
     inside: set[int] = set()
     # From a directive that is never closed, another one with as many colons is not closed either.
     fewest_unclosed = math.inf

@@ -69,7 +69,7 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     archive = opened_archive(data, options.limits)
     if "content.xml" not in archive.namelist():
         raise DataError("this is no ODT file: it has no content.xml")
-    if _MANIFEST in archive.namelist() and b"encryption-data" in read_part(archive, _MANIFEST, options.limits):  # fmt: skip
+    if _MANIFEST in archive.namelist() and b"encryption-data" in read_part(archive, _MANIFEST, options.limits):
         raise DataError(
             "this document has a password",
             hint="open it in a word processor and save it without one",
@@ -80,7 +80,7 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         if name in archive.namelist()
     }
     levels = _levels_of_styles(xmls)
-    return ZipDocument(data, {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()})  # fmt: skip
+    return ZipDocument(data, {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()})
 
 
 def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:
@@ -98,9 +98,7 @@ def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions)
     return SplicedDocument(xml.content, tuple(slots))
 
 
-def _slots_of_paragraph(
-    xml: XmlText, paragraph: Element, levels: Mapping[str, int], place: str
-) -> Iterator[Slot]:
+def _slots_of_paragraph(xml: XmlText, paragraph: Element, levels: Mapping[str, int], place: str) -> Iterator[Slot]:
     marks = set(_raised_marks(xml, paragraph, levels))
 
     def kind_of(element: Element) -> Inline:
@@ -202,7 +200,7 @@ def _named_styles(root: Element) -> Iterator[tuple[str, tuple[str, str]]]:
         for style in group.elements:
             if style.attributes.get("style:family") == "text":
                 properties = style.child("text-properties")
-                position = properties.attributes.get("style:text-position", "") if properties else ""  # fmt: skip
+                position = properties.attributes.get("style:text-position", "") if properties else ""
                 parent = style.attributes.get("style:parent-style-name", "")
                 yield style.attributes.get("style:name", ""), (position, parent)
 
@@ -231,7 +229,7 @@ def _raised_marks(xml: XmlText, paragraph: Element, levels: Mapping[str, int]) -
         if isinstance(child, XmlToken):
             before = (before + xml.text_of(child))[-_LONGEST_WORD:]
             continue
-        level = levels.get(child.attributes.get("text:style-name", ""), 0) if child.local == "span" else 0  # fmt: skip
+        level = levels.get(child.attributes.get("text:style-name", ""), 0) if child.local == "span" else 0
         if level:
             text = xml.whole_text(child)
             if stands_beside_word(text, before, is_lowered=level < 0, language=None):

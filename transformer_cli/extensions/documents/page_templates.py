@@ -49,9 +49,7 @@ _INSIDE = r"(?:[^\\]++|\\(?!begin\{|end\{))*+"
 for _ in range(4):
     _INSIDE = rf"(?:[^\\]++|\\(?!begin\{{|end\{{)|\\begin\{{[^{{}}]{{1,40}}\}}{_INSIDE}\\end\{{[^{{}}]{{1,40}}\}})*+"
 # A search for the end of the same name would read the whole text from each environment that never ends.
-ENVIRONMENT = (
-    rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_INSIDE}\\end\{{(?P=environment)\}}"
-)
+ENVIRONMENT = rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_INSIDE}\\end\{{(?P=environment)\}}"
 """The pattern of an environment of LaTeX, such as align; others may stand in it, at most four inside each other."""
 FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:(?:[^\s$\\]|\\\S)++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])(?:[^$\n\\]|\\[^\n])++)(?<=\S)\$(?!\d)"
 """The pattern of a formula between dollar signs; those of prices have none of the signs of formulas."""
@@ -118,9 +116,7 @@ _LINE = re.compile(
 # What shows that a brace alone on a line, #end and {if ...} belong to a template and not to prose.
 _BLOCK_OF_BRACES = re.compile(r"@[A-Za-z(][^\n{}]{0,500}+\{[ \t]*+\r?$", re.MULTILINE)
 _VELOCITY = re.compile(r"(?<![\w&])#(?:if|foreach|macro|define)\s?\(")
-_SMARTY = re.compile(
-    r"\{(if|elseif|else|foreach|foreachelse|section|block|while|capture|literal|strip)\b"
-)
+_SMARTY = re.compile(r"\{(if|elseif|else|foreach|foreachelse|section|block|while|capture|literal|strip)\b")
 _END_OF_SMARTY = re.compile(r"\{/([a-z]{2,9})\}")
 _CONDITION = re.compile(r"[{<%?@\[#-]{1,4}\s?(?:php\s)?\s?(?:if|unless)\b", re.IGNORECASE)
 _LONGEST_ENDING = 5  # letters
@@ -138,7 +134,10 @@ def template_parts(text: str) -> list[TemplatePart]:
         return []
     settings = FRONT_MATTER.match(text)
     found = [] if settings is None else [TemplatePart(PartKind.STATEMENT, *settings.span())]
-    found += [TemplatePart(PartKind(str(each.lastgroup if each.lastgroup != "environment" else "value")), *each.span()) for each in _PATTERN.finditer(text)]  # fmt: skip
+    found += [
+        TemplatePart(PartKind(str(each.lastgroup if each.lastgroup != "environment" else "value")), *each.span())
+        for each in _PATTERN.finditer(text)
+    ]
     found = _without_prose(text, found) + _lines(text)
     untouched = [each.span() for each in _UNTOUCHED.finditer(text)][::-1]
     kept: list[TemplatePart] = []
@@ -199,7 +198,7 @@ def _with_whole_words(text: str, parts: list[TemplatePart]) -> list[TemplatePart
             and _CONDITION.match(text, part.start)
             and not text[following.end : following.end + 1].isalpha()
         ):
-            kept[at : at + 2] = (part._replace(kind=PartKind.COMMENT), following._replace(kind=PartKind.COMMENT))  # fmt: skip
+            kept[at : at + 2] = (part._replace(kind=PartKind.COMMENT), following._replace(kind=PartKind.COMMENT))
     return kept
 
 
@@ -244,7 +243,12 @@ def with_statements_apart(segment: Segment) -> Segment:
             if isinstance(piece, str) and end <= stop:
                 number -= 1
                 point = Markup(Role.POINT, number, raw[start - offset : end - offset])
-            elif isinstance(piece, Markup) and piece.role is Role.WORD and piece.inner is None and (start, end) == (offset, stop):  # fmt: skip
+            elif (
+                isinstance(piece, Markup)
+                and piece.role is Role.WORD
+                and piece.inner is None
+                and (start, end) == (offset, stop)
+            ):
                 point = piece._replace(role=Role.POINT)
             else:
                 continue
@@ -253,7 +257,7 @@ def with_statements_apart(segment: Segment) -> Segment:
             division = [DIVISION] if is_statement else []
             found += [raw[place - offset : start - offset], *division, point, *division]
             place = end
-        found.append(raw[place - offset :] if isinstance(piece, str) else piece if place == offset else "")  # fmt: skip
+        found.append(raw[place - offset :] if isinstance(piece, str) else piece if place == offset else "")
         offset = stop
     pieces = tuple(merged([piece for piece in found if piece]))
     if not has_statements:

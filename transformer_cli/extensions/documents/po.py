@@ -35,9 +35,7 @@ _LANGUAGE = re.compile(r'(?:"|\\n)Language: *+([^\\"\n]*)\\n')
 # Of fr, fr_CA and fr@euro; LL is to be filled in.
 _LANGUAGE_CODE = re.compile(r"(?!LL)[A-Za-z]{2,3}(?=[-_@.]|\s*\Z)")
 # As in a template that xgettext has written.
-_PLURALS_TO_FILL_IN = re.compile(
-    r'(?:"|\\n)Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n'
-)
+_PLURALS_TO_FILL_IN = re.compile(r'(?:"|\\n)Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n')
 # The value may go on in other lines of the file.
 _PLURALS = re.compile(r'(?:"|\\n)Plural-Forms:[ ]*((?:[^"\\]|"[ \t]*\r?\n[ \t]*")*+)(?=\\n|"\s*\Z)')
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
@@ -186,7 +184,7 @@ class Catalogue:
             message, texts = found[start]
             used, of_message = _filled(message, texts, forms, text, line_end)
             changes += of_message
-            is_extended = self.new_rule is not None and any(form.text for form in message.forms.values())  # fmt: skip
+            is_extended = self.new_rule is not None and any(form.text for form in message.forms.values())
             is_reordered = message.has_specifications(text) and _changes_order(message, texts)
             reordered += [message.line] * is_reordered
             if is_extended or is_reordered or any(translation.doubts for translation in used):
@@ -279,7 +277,9 @@ def _new_rule(header: str, messages: Sequence[_Message], options: ReadingOptions
     if _values(own) == _values(target) or _values(own) != _values(of_source or _TWO_FORMS):
         return None
     language = re.search(r"^Language: *(.*)$", header, re.MULTILINE)
-    names_target = language is not None and primary_language(language[1].strip()) == primary_language(options.target_language)  # fmt: skip
+    names_target = language is not None and primary_language(language[1].strip()) == primary_language(
+        options.target_language
+    )
     num_forms = _read_rule(target).num_forms
     if names_target and num_forms == _read_rule(own).num_forms:
         return None
@@ -316,9 +316,7 @@ def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
 
 
 # A specification of printf without a number or a name; %% is a per cent sign.
-_IN_ORDER = re.compile(
-    r"%(?:%|[-+#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?(?:hh?|ll?|[qjztL])?[A-Za-z@])"
-)
+_IN_ORDER = re.compile(r"%(?:%|[-+#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?(?:hh?|ll?|[qjztL])?[A-Za-z@])")
 
 
 def _changes_order(message: _Message, texts: Mapping[bool, TranslatedSegment]) -> bool:
@@ -326,8 +324,7 @@ def _changes_order(message: _Message, texts: Mapping[bool, TranslatedSegment]) -
     for is_singular, translation in texts.items():
         source = message.fields["msgid" if is_singular else "msgid_plural"].text
         given, found = (
-            [each for each in _IN_ORDER.findall(text) if each != "%%"]
-            for text in (source, string_of(translation))
+            [each for each in _IN_ORDER.findall(text) if each != "%%"] for text in (source, string_of(translation))
         )
         if given != found and sorted(given) == sorted(found):
             return True
@@ -431,7 +428,7 @@ def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
         strings = _STRINGS.match(line, end_of_name)
         if of_field is not None and (strings or not rest):
             name = of_field[1]
-            if message is None or ("msgstr" in "".join(message.fields) and name in ("msgid", "msgctxt")):  # fmt: skip
+            if message is None or ("msgstr" in "".join(message.fields) and name in ("msgid", "msgctxt")):
                 if message is not None:
                     yield _complete(message)
                 message, flags = _Message(number, match.start(), flags=flags), None

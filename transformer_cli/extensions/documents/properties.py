@@ -117,9 +117,7 @@ def _segment(value: str, place: str, *, doubles: bool) -> Segment:
     # The quotes of quoted text are single ones, and stay.
     segment = with_placeholders(tagged_segment(value.replace("''", "\x00"), place), _FORMAT_PARTS)
     pieces = (
-        piece.replace("\x00", "'")
-        if isinstance(piece, str)
-        else piece._replace(raw=piece.raw.replace("\x00", "''"))
+        piece.replace("\x00", "'") if isinstance(piece, str) else piece._replace(raw=piece.raw.replace("\x00", "''"))
         for piece in segment.pieces
     )
     return replace(segment, pieces=tuple(pieces))
@@ -127,9 +125,7 @@ def _segment(value: str, place: str, *, doubles: bool) -> Segment:
 
 def _written(encoding: str, doubles: bool, found: TranslatedSegment) -> str:
     if doubles:
-        pieces = (
-            piece.replace("'", "''") if isinstance(piece, str) else piece for piece in found.pieces
-        )
+        pieces = (piece.replace("'", "''") if isinstance(piece, str) else piece for piece in found.pieces)
         found = replace(found, pieces=tuple(pieces))
     text = _TO_ESCAPE.sub(lambda match: _ESCAPED.get(match[0], f"\\{match[0]}"), string_of(found))
     return "".join(_coded(text, encoding))

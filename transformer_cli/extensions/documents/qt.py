@@ -71,12 +71,14 @@ def read_qt(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
         place = f"line {lines.number_at(message.start)}"
         segment = _segment(xml, source, place)
         if segment is None:
-            logger.warning("%s: the message is not translated, because its source has elements that are not read: %s", place, xml.raw(source))  # fmt: skip
+            logger.warning(
+                "%s: the message is not translated, because its source has elements that are not read: %s",
+                place,
+                xml.raw(source),
+            )
             continue
-        slots.append(_slot(xml, message, translation, options.watch.counted(segment), has_bytes=bool(source.elements)))  # fmt: skip
-    edits = language_edits(
-        xml, xml.root, ("sourcelanguage", "language"), has_open_units=bool(slots)
-    )
+        slots.append(_slot(xml, message, translation, options.watch.counted(segment), has_bytes=bool(source.elements)))
+    edits = language_edits(xml, xml.root, ("sourcelanguage", "language"), has_open_units=bool(slots))
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
 
 
@@ -87,7 +89,7 @@ def _segment(xml: XmlText, source: Element, place: str) -> Segment | None:
     if any(each.local != "byte" or each.elements for each in source.elements):
         return None
     pieces: list[Piece] = []
-    for part in chain.from_iterable(inline_runs(xml, source, lambda byte: Inline.POINT, has_places=False)):  # fmt: skip
+    for part in chain.from_iterable(inline_runs(xml, source, lambda byte: Inline.POINT, has_places=False)):
         pieces.append(part.piece)
         if isinstance(part.piece, Markup) and _WHITE_SPACE.search(part.piece.raw):
             pieces.append(DIVISION)

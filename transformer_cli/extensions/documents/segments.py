@@ -164,10 +164,10 @@ def stands_beside_word(text: str, before: str, *, is_lowered: bool, language: st
     text, found = text.strip(), _WORD_AT_END.search(before)
     word = found[0] if found else ""
     if has_letter(text):
-        return text.isalpha() and bool(word) and (text in _TRADE_MARKS or (is_lowered and len(word) == 1))  # fmt: skip
+        return text.isalpha() and bool(word) and (text in _TRADE_MARKS or (is_lowered and len(word) == 1))
     if is_lowered or not text:
         return False
-    is_unit = 0 < len(word) <= _LONGEST_UNIT and word.casefold() not in frequent_words(language or "en")  # fmt: skip
+    is_unit = 0 < len(word) <= _LONGEST_UNIT and word.casefold() not in frequent_words(language or "en")
     return not (word.isdigit() or is_unit or _CHEMICAL.fullmatch(word))
 
 
@@ -204,7 +204,7 @@ def with_values_around_words(
     number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
     # The signs behind the tags on both sides count, too: <b>red</b>{x}dog are two words. Those before are read backwards.
     befores = [each[::-1] for each in _signs_before(pieces)]
-    behinds = _signs_before([each[::-1] if isinstance(each, str) else each for each in reversed(pieces)])[::-1]  # fmt: skip
+    behinds = _signs_before([each[::-1] if isinstance(each, str) else each for each in reversed(pieces)])[::-1]
     behinds = [each[::-1] for each in behinds]
     for piece, signs_before, signs_behind in zip(pieces, befores, behinds, strict=True):
         if not isinstance(piece, str):
@@ -235,8 +235,7 @@ def with_values_around_words(
             first, last = (start, last) if is_word_behind else (first, end)
             word = piece[end:last] if is_word_behind else piece[first:start]
             opening, closing = (
-                Markup(role, number, tag)
-                for role, tag in zip((Role.OPEN, Role.CLOSE), tags, strict=True)
+                Markup(role, number, tag) for role, tag in zip((Role.OPEN, Role.CLOSE), tags, strict=True)
             )
             found += [piece[place:first], opening, word, closing]
             place = last
@@ -254,7 +253,9 @@ def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     A range inside one word, as in <b>O</b>nce and [dog](url)s, stays in it; and so do the formats of office documents, which
     may begin inside a word by a slip of the mouse.
     """
-    ends = {piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.CLOSE}  # fmt: skip
+    ends = {
+        piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.CLOSE
+    }
     spaces: set[int] = set()
     before = _ends_of_words(pieces, slice(-1, None))
     behind = _ends_of_words(pieces[::-1], slice(1))[::-1]
@@ -272,7 +273,9 @@ def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
             spaces |= {place for place in (at, end + 1) if before[place] and behind[place]}
     if not spaces:
         return tuple(pieces)
-    return tuple(merged([part for at, piece in enumerate(pieces) for part in ([" ", piece] if at in spaces else [piece])]))  # fmt: skip
+    return tuple(
+        merged([part for at, piece in enumerate(pieces) for part in ([" ", piece] if at in spaces else [piece])])
+    )
 
 
 def _ends_of_words(pieces: Sequence[Piece], edge: slice) -> list[bool]:
@@ -395,9 +398,7 @@ def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
     parts = with_paired_points(parts)
     partners = partners_of(parts)
     unpaired = [
-        isinstance(part.piece, Markup)
-        and part.piece.role in (Role.OPEN, Role.CLOSE)
-        and index not in partners
+        isinstance(part.piece, Markup) and part.piece.role in (Role.OPEN, Role.CLOSE) and index not in partners
         for index, part in enumerate(parts)
     ]
     num_before = [0, *accumulate(unpaired)]
@@ -436,7 +437,12 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
         elif piece.role is Role.OPEN:
             sides = (run[at].piece if 0 <= at < len(run) else "" for at in (index - 2, index + 1))
             before, after = (side if isinstance(side, str) else "" for side in sides)
-            if _goes_on(before, after) and isinstance(last, Markup) and last.role is Role.CLOSE and opened[last.number].raw == piece.raw:  # fmt: skip
+            if (
+                _goes_on(before, after)
+                and isinstance(last, Markup)
+                and last.role is Role.CLOSE
+                and opened[last.number].raw == piece.raw
+            ):
                 result.pop()
                 number_of[piece.number] = last.number
                 continue
@@ -496,9 +502,7 @@ def moved_slot(slot: Slot, by: int, place: str) -> Slot:
         place: of the segment.
     """
     pieces = tuple(
-        piece._replace(start=piece.start + by)
-        if isinstance(piece, Markup) and piece.start is not None
-        else piece
+        piece._replace(start=piece.start + by) if isinstance(piece, Markup) and piece.start is not None else piece
         for piece in slot.segment.pieces
     )
     segment = replace(slot.segment, pieces=pieces, place=place)
@@ -543,15 +547,11 @@ class SplicedDocument:
         """See `Document.write`."""
         return self.content.encoded(self.translated_text(translations, languages))
 
-    def translated_text(
-        self, translations: Sequence[TranslatedSegment], languages: Direction
-    ) -> str:
+    def translated_text(self, translations: Sequence[TranslatedSegment], languages: Direction) -> str:
         """The text of `write`, before it is encoded."""
         changes = sorted(Change(*edit[:2], edit.replacement(languages)) for edit in self.edits)
         # The shortest first: what lies inside the markup of another slot is ready when that slot is written.
-        in_order = sorted(
-            zip(self.slots, translations, strict=True), key=lambda each: each[0].end - each[0].start
-        )
+        in_order = sorted(zip(self.slots, translations, strict=True), key=lambda each: each[0].end - each[0].start)
         for slot, translation in in_order:
             if translation.pieces == slot.segment.pieces:
                 continue

@@ -75,9 +75,7 @@ _PLACEHOLDER_IN_PATH = re.compile(r"<%=[^%<>]*%>|[%$#]?\{[\w. ]+\}")
 _LONGEST_NAME = 200
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
 # The values of base_locale, defaultLanguage and languages are names of languages.
-_KEY_OF_LANGUAGE = re.compile(
-    r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?"
-)
+_KEY_OF_LANGUAGE = re.compile(r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?")
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
 _KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
 # In JSON and YAML so is that of type, if it is one small word: "type": "table", but not "type": "Savings account"; the keys of
@@ -183,9 +181,7 @@ def _fits(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
             for number in range(1, len(fits)):
                 fits[number] = fits[number] or fits[number - 1]
         else:
-            fits = [False] + [
-                fits[number] and fnmatchcase(key, part) for number, key in enumerate(path)
-            ]
+            fits = [False] + [fits[number] and fnmatchcase(key, part) for number, key in enumerate(path)]
     return fits[-1]
 
 
@@ -289,12 +285,12 @@ def with_icu_branches(
     if not is_icu_message(text) or _SIGNS.search(text) or has_too_much_markup(pieces):
         return tuple(pieces)
     # A sign of a private area stands for each markup.
-    signs = {chr(_FIRST_SIGN + number): piece for number, piece in enumerate(pieces) if isinstance(piece, Markup)}  # fmt: skip
+    signs = {chr(_FIRST_SIGN + number): piece for number, piece in enumerate(pieces) if isinstance(piece, Markup)}
     numbers = {piece: sign for sign, piece in signs.items()}
     message = "".join(piece if isinstance(piece, str) else numbers[piece] for piece in pieces)
 
     def finished(text: str) -> str:
-        return "".join(signs[part].raw if part in signs else escape(part) for part in _SIGNS.split(text))  # fmt: skip
+        return "".join(signs[part].raw if part in signs else escape(part) for part in _SIGNS.split(text))
 
     texts = icu_texts(message)
     slots = []
@@ -326,9 +322,7 @@ def reads_apostrophes_as_quotes(values: Collection[str], *, is_flutter: bool = F
     Args:
         is_flutter: they are a file of Flutter, whose messages have branches, but quote nothing unless a setting says so.
     """
-    if any(
-        _APOSTROPHE_BEFORE_BRACE.search(value) and not _QUOTED.search(value) for value in values
-    ):
+    if any(_APOSTROPHE_BEFORE_BRACE.search(value) and not _QUOTED.search(value) for value in values):
         return False
     has_branches = not is_flutter and any(map(is_icu_message, values))
     return has_branches or any(map(_TWO_AT_BRACE.search, values))
@@ -344,9 +338,7 @@ def with_apostrophes_of(source: str, text: str) -> str:
     return _APOSTROPHE_BEFORE_BRACE.sub("''", text)
 
 
-BROKEN_MESSAGE = (
-    "the braces of a message of ICU do not fit together, so its texts were left as they are"
-)
+BROKEN_MESSAGE = "the braces of a message of ICU do not fit together, so its texts were left as they are"
 CODES_OF_MESSAGE = "texts inside the codes of a message of ICU were left as they are"
 _FIRST_SIGN = 0xF0000
 _SIGNS = re.compile("([\U000f0000-\U000ffffd])")
@@ -425,9 +417,7 @@ def _texts(value: str, start: int, end: int, *, is_plural: bool, depth: int) -> 
         yield from _texts(value, first, last, is_plural=has_number, depth=depth + 1)
 
 
-def _end_of_argument(
-    value: str, start: int, end: int, is_plural: bool, inner: list[tuple[int, int, bool]]
-) -> int:
+def _end_of_argument(value: str, start: int, end: int, is_plural: bool, inner: list[tuple[int, int, bool]]) -> int:
     """Where an argument ends; its branches are added to `inner`."""
     head = _HEAD.match(value, start, end)
     if head is None:
@@ -636,7 +626,7 @@ def _with_numbered_tags(part: InlinePart) -> Iterator[InlinePart]:
 _EMPHASIS = (
     rf"(?<![^\W_])(?<![\\{sign}])(?P<{kind}>{marks})(?=[^\s{sign}])(?P<text_of_{kind}>[^\n]{{1,300}}?)(?<=[^\s\\{sign}])(?P={kind})(?![^\W_]|{re.escape(sign)})"
     for kind, sign, marks in (("stars", "*", r"\*{1,3}"), ("lines", "_", "_{1,3}"), ("waves", "~", "~~"))
-)  # fmt: skip
+)
 # Of MediaWiki and DokuWiki: [[$2|page]], [[Special:Search|search]], [[doku>wiki|wiki]]; [[price|currency]] is a value of a template.
 _LINK_OF_WIKI = re.compile(
     r"\[\[(?=[^\[\]|\n]*(?:\$\d|[:>]))[^\s\[\]|][^\[\]|\n]{0,300}\|(?P<label_of_wiki>[^\s\[\]|][^\[\]|\n]{0,300})\]\]"
@@ -661,16 +651,13 @@ def _with_markdown(part: InlinePart) -> Iterator[InlinePart]:
     spans = [
         span
         for span in find_spans(part.piece)
-        if span.kind is not SpanKind.MARK
-        and not _LINK_OF_WIKI.fullmatch(part.piece, span.start, span.end)
+        if span.kind is not SpanKind.MARK and not _LINK_OF_WIKI.fullmatch(part.piece, span.start, span.end)
     ]
     visible = masked(part.piece, spans, "x")
     yield from _markdown_parts(part.piece, visible, part.start, 0, len(visible))
 
 
-def _markdown_parts(
-    text: str, visible: str, offset: int, start: int, end: int
-) -> Iterator[InlinePart]:
+def _markdown_parts(text: str, visible: str, offset: int, start: int, end: int) -> Iterator[InlinePart]:
     place = start
     for match in _MARKDOWN.finditer(visible, start, end):
         kind = next((kind for kind in ("stars", "lines", "waves") if match[kind]), None)

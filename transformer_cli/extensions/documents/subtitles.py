@@ -137,9 +137,7 @@ def _leave_out_name(blocks: list[list[tuple[int, int]]], text: str) -> None:
 
 def lines_without_times(text: str) -> list[int]:
     """Where each line begins that has an arrow, but not two times; what stands from there to the next times is in no cue."""
-    return [
-        arrow.start() for arrow in _ARROW.finditer(text) if not _TIMING.match(text, arrow.start())
-    ]
+    return [arrow.start() for arrow in _ARROW.finditer(text) if not _TIMING.match(text, arrow.start())]
 
 
 def _number_before(text: str, place: int) -> tuple[int, int] | None:
@@ -263,7 +261,7 @@ def lines_of_screen(words: Sequence[Word]) -> list[list[Word]]:
             max(MAX_WIDTH, width_of(words[:place]), width_of(words[place:])),
             abs(width_of(words[:place]) - width_of(words[place:])) - _BONUS * _is_pause(words[place - 1]),
         ),
-    )  # fmt: skip
+    )
     return [list(words[:best]), list(words[best:])]
 
 
@@ -275,9 +273,7 @@ def screens_of(words: Sequence[Word], max_screens: int) -> list[list[Word]]:
     fewest = max(1, -(-sum(widths) // (MAX_LINES * MAX_WIDTH)))
     for number in range(fewest, max_screens):
         parts = divided(words, [1.0] * number)
-        if all(
-            all(width_of(line) <= MAX_WIDTH for line in lines_of_screen(part)) for part in parts
-        ):
+        if all(all(width_of(line) <= MAX_WIDTH for line in lines_of_screen(part)) for part in parts):
             return parts
     return divided(words, [1.0] * max(1, min(max_screens, len(words))))
 
@@ -287,11 +283,7 @@ def balanced(screens: Sequence[Sequence[Sequence[Word]]]) -> list[list[Piece]]:
     result: list[list[Piece]] = []
     opened: list[Markup] = []
     every = [piece for lines in screens for line in lines for word in line for piece in word.pieces]
-    closing = {
-        piece.number: piece
-        for piece in every
-        if isinstance(piece, Markup) and piece.role is Role.CLOSE
-    }
+    closing = {piece.number: piece for piece in every if isinstance(piece, Markup) and piece.role is Role.CLOSE}
     for lines in screens:
         pieces: list[Piece] = list(opened)
         for line_number, line in enumerate(lines):
@@ -332,18 +324,14 @@ def _is_pause(word: Word) -> bool:
 logger = logging.getLogger(__name__)
 
 # With the reading of a ruby, which is no part of the sentence; but not "2 (<) and 3 (>)".
-_TAG = re.compile(
-    r"<rt>[^<>\r\n]*</rt>(?:</ruby>)?|<(?:/?[A-Za-z][^<>\r\n]*|[\d:.]+|/?)>|\{\\[^{}\r\n]*\}"
-)
+_TAG = re.compile(r"<rt>[^<>\r\n]*</rt>(?:</ruby>)?|<(?:/?[A-Za-z][^<>\r\n]*|[\d:.]+|/?)>|\{\\[^{}\r\n]*\}")
 # A sound or music, which is a line of its own.
 _SOUND = re.compile(
     r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*",
     re.DOTALL,
 )
 # A line in a tag of its own, which stays a line.
-_TAGGED_LINE = re.compile(
-    r"(?:\{\\[^{}]*\})*<(?P<name>[A-Za-z]+)\b[^<>]*>(?:(?!</?(?P=name)\b).)*</(?P=name)>"
-)
+_TAGGED_LINE = re.compile(r"(?:\{\\[^{}]*\})*<(?P<name>[A-Za-z]+)\b[^<>]*>(?:(?!</?(?P=name)\b).)*</(?P=name)>")
 _NOTES = ("\u266a", "\u266b")
 _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
 # A line break or a hard space of another format; C:\home has none.
@@ -449,9 +437,7 @@ class Subtitles:
         text = rendered(pieces, str if self.is_srt else lambda piece: escape(piece, quote=False))
         return text.replace("\n", self.line_end)
 
-    def _changes(
-        self, member: _Member, texts: Sequence[str], number: int | None
-    ) -> Iterator[Change]:
+    def _changes(self, member: _Member, texts: Sequence[str], number: int | None) -> Iterator[Change]:
         """What changes in a cue; several texts become several cues, which divide its time by their lengths."""
         whole = [f"{member.before}{text}{member.after}" for text in texts]
         if len(texts) == 1:
@@ -522,9 +508,7 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     return Subtitles(content, is_srt, tuple(groups), cues, "\n" if ends is None else ends[0])
 
 
-def _sentences(
-    cues: Sequence[Cue], text: str, is_srt: bool, language: str
-) -> Iterator[list[_Member]]:
+def _sentences(cues: Sequence[Cue], text: str, is_srt: bool, language: str) -> Iterator[list[_Member]]:
     """The cues of each sentence; the lines of a dialogue are sentences of their own."""
     num_stops = sum(ends_sentence(_shown(text, cue.place)) for cue in cues)
     has_stops = num_stops >= _FEWEST_STOPS * len(cues)
@@ -534,7 +518,7 @@ def _sentences(
             yield group
             group = []
         lines = [text[slice(*line)].strip() for line in cue.lines]
-        if len(lines) > 1 and (any(map(_DASH.match, lines[1:])) or any(map(_SOUND.fullmatch, lines))):  # fmt: skip
+        if len(lines) > 1 and (any(map(_DASH.match, lines[1:])) or any(map(_SOUND.fullmatch, lines))):
             if group:
                 yield group
                 group = []
@@ -574,9 +558,7 @@ def _shown(text: str, place: tuple[int, int]) -> str:
     return _TAG.sub("", text[slice(*place)]).strip()
 
 
-def _may_go_on(
-    group: Sequence[_Member], cue: Cue, text: str, language: str, *, has_stops: bool
-) -> bool:
+def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, language: str, *, has_stops: bool) -> bool:
     """Whether the sentence of some cues can go on in the next one: that begins no sentence, sound or speech of its own."""
     last = group[-1].cue
     if len(group) == _MOST_CUES or cue.start_seconds - last.end_seconds > _LONGEST_PAUSE_SECONDS:
@@ -591,7 +573,7 @@ def _may_go_on(
     if speaker and speaker[1].isupper():
         return False
     letters = shown.lstrip("-\u2013\u2014.\u2026\"'([{ \t")
-    if _DASH.match(shown) and not (_start_of_last_dash(before) is not None and letters[:1].islower()):  # fmt: skip
+    if _DASH.match(shown) and not (_start_of_last_dash(before) is not None and letters[:1].islower()):
         return False
     if before.isupper() and not shown.isupper() and letters[:1].isupper():
         return False  # a title
@@ -707,9 +689,7 @@ def _nested(parts: Sequence[InlinePart]) -> list[InlinePart]:
     if len(runs) == 1 and len(runs[0]) == len(parts):
         return runs[0]
     return [
-        part._replace(piece=part.piece._replace(role=Role.POINT))
-        if isinstance(part.piece, Markup)
-        else part
+        part._replace(piece=part.piece._replace(role=Role.POINT)) if isinstance(part.piece, Markup) else part
         for part in parts
     ]
 
@@ -719,9 +699,7 @@ def _with_times_in_order(pieces: Sequence[Piece], source: Sequence[Piece]) -> li
     times = [piece.raw for piece in source if isinstance(piece, Markup) and _is_time(piece)]
     in_order = iter(times)
     return [
-        piece._replace(raw=next(in_order))
-        if isinstance(piece, Markup) and _is_time(piece)
-        else piece
+        piece._replace(raw=next(in_order)) if isinstance(piece, Markup) and _is_time(piece) else piece
         for piece in pieces
     ]
 
@@ -739,9 +717,7 @@ def _has_role(part: InlinePart, role: Role) -> bool:
     return isinstance(part.piece, Markup) and part.piece.role is role
 
 
-def _screens(
-    members: Sequence[_Member], pieces: Sequence[Piece], language: str
-) -> list[list[list[Piece]]]:
+def _screens(members: Sequence[_Member], pieces: Sequence[Piece], language: str) -> list[list[list[Piece]]]:
     """What each member shows: one text, or several one after the other, if two lines are not enough."""
     words = words_with_markup(pieces, language)
     if len(words) < len(members):

@@ -25,9 +25,7 @@ from transformer_cli.process.messages import on_one_line
 _DELIMITERS = ",;\t|"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 # Of a spreadsheet: =SUM(A1:A9), =B2*1.2, =A1&" x"
-_FORMULA = re.compile(
-    r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!|\$?[A-Z]{1,3}\$?\d)"
-)
+_FORMULA = re.compile(r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!|\$?[A-Z]{1,3}\$?\d)")
 _SAMPLE = 100_000
 _MOST_NAMES = 30
 
@@ -51,9 +49,7 @@ def read_tsv(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument
     return _read_table(data, options, lambda text: "\t")
 
 
-def _read_table(
-    data: bytes, options: ReadingOptions, delimiter_of: Callable[[str], str]
-) -> SplicedDocument:
+def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[str], str]) -> SplicedDocument:
     content = decoded(data, given=options.encoding)
     text = content.text
     # Excel writes the delimiter on a line of its own: sep=;
@@ -76,9 +72,7 @@ def _read_table(
             if way.source >= len(rows[index]):
                 continue
             source = rows[index][way.source]
-            if not _is_translated(source) or (
-                way.target != way.source and (index, way.target) not in copied
-            ):
+            if not _is_translated(source) or (way.target != way.source and (index, way.target) not in copied):
                 continue
             cell = table[index][way.target]
             place = f"line {lines.number_at(source.start)}, column {way.source + 1}"
@@ -148,9 +142,7 @@ def _with_copies(
     return spliced(text, changes), filled
 
 
-def rows_of_table(
-    text: str, delimiter: str, watch: ReadingWatch, *, start: int = 0
-) -> Iterator[list[Cell]]:
+def rows_of_table(text: str, delimiter: str, watch: ReadingWatch, *, start: int = 0) -> Iterator[list[Cell]]:
     """The rows of a table; a quotation mark inside a quoted cell is doubled.
 
     Raises:
@@ -191,9 +183,7 @@ def _cell_at(text: str, start: int, delimiter: str) -> Cell:
         place += 2
     end = place + 1
     while end < len(text) and text[end] not in (delimiter, "\r", "\n"):
-        end += (
-            1  # what stands behind the closing mark belongs to the cell, as Python's csv reads it
-        )
+        end += 1  # what stands behind the closing mark belongs to the cell, as Python's csv reads it
     value = text[start + 1 : place].replace('""', '"') + text[place + 1 : end]
     return Cell(start, end, value, is_quoted=True)
 
@@ -228,12 +218,12 @@ def _ways(names: Sequence[str], wanted: Sequence[str]) -> list[_Way]:
             new_names.append(target)
         else:
             targets = _chosen(names, [target])
-        if not target or len(sources) > 1 or len(targets) > 1 or sources == targets or new_names.count(target) > 1:  # fmt: skip
+        if not target or len(sources) > 1 or len(targets) > 1 or sources == targets or new_names.count(target) > 1:
             raise UsageError(
                 f"--columns {on_one_line(one, 60)}: one column and another one are expected, as in English=Italian",
                 hint="a number, counted from 1, also names a column",
             )
-        found.append(_Way(sources[0], targets[0], source.isdecimal() and target.isdecimal(), target if is_new else ""))  # fmt: skip
+        found.append(_Way(sources[0], targets[0], source.isdecimal() and target.isdecimal(), target if is_new else ""))
     if len({way.target for way in found}) < len(found):
         raise UsageError("--columns: two translations would go into one column")
     return found

@@ -103,9 +103,7 @@ class _Placement:
         self._labels = sorted({*source.labels_in(target), *of_spans})
         self._labels_in_order = OrderedExtents(self._labels)
         # No markup belongs inside these.
-        self._whole = sorted(
-            {*self._labels, *((span.start, span.end) for span in find_spans(target))}
-        )
+        self._whole = sorted({*self._labels, *((span.start, span.end) for span in find_spans(target))})
         self._whole_in_order = OrderedExtents(self._whole)
         self._cores = [self._core(word) for word in self._words]
         # A label is a word: letters in place of its braces.
@@ -115,10 +113,7 @@ class _Placement:
         self._copied = sorted(enumerate(self._copied_texts()), key=lambda each: each[1].source)
         self._copied_in_order = OrderedExtents([copied.source for _, copied in self._copied])
         self._pieces_in_order = OrderedExtents([piece.source for piece in pieces])
-        self._divisions = [
-            [match.start() for match in re.finditer(DIVISION, text)]
-            for text in (source.text, target)
-        ]
+        self._divisions = [[match.start() for match in re.finditer(DIVISION, text)] for text in (source.text, target)]
         self._num_empty = self._num_left_out = self._num_at_nearest = 0
 
     def placed(self) -> PlacedMarkup:
@@ -154,9 +149,7 @@ class _Placement:
         text, target = self._source.text, self._target
         places = {place for marked in self._source.ranges for place in (marked.start, marked.end)}
         inner = sorted(places | {point.place for point in self._source.points})
-        found = [
-            link for link in self._links if text[slice(*link.source)] == target[slice(*link.target)]
-        ]
+        found = [link for link in self._links if text[slice(*link.source)] == target[slice(*link.target)]]
         # The first of several equal spans belongs to the first one of the translation, and so on.
         searched: dict[str, int] = {}
         spans = [(span.start, span.end) for span in find_spans(text)] if inner else []
@@ -174,8 +167,7 @@ class _Placement:
         return [
             copied
             for copied in found
-            if copied.source in whole
-            or bisect_left(inner, copied.source[1]) > bisect_right(inner, copied.source[0])
+            if copied.source in whole or bisect_left(inner, copied.source[1]) > bisect_right(inner, copied.source[0])
         ]
 
     def _in_copied_text(self, source: Extent) -> Extent | None:
@@ -256,9 +248,7 @@ class _Placement:
             start = self._behind_first_marks(inner, max(start, part[0]), min(end, part[1]))
             found = self._outside_spans((start, min(end, part[1])), part)
             # Words of which only the comma is left have vanished.
-            if not any(map(str.isalnum, inner)) or any(
-                map(str.isalnum, self._target[slice(*found)])
-            ):
+            if not any(map(str.isalnum, inner)) or any(map(str.isalnum, self._target[slice(*found)])):
                 return found
         # The range around it may have no words of its piece.
         nearest = self._nearest_word(node, free, outer)
@@ -266,7 +256,7 @@ class _Placement:
         if inner and nearest is not None:
             node.lack = WithoutWords.AT_NEAREST
             return nearest
-        is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
+        is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT
         node.lack = WithoutWords.EMPTY if inner and not is_left_out else None
         return self._empty_range(node, free, outer)
 
@@ -294,7 +284,7 @@ class _Placement:
 
     def _start_of(self, number: int) -> int:
         """Where a piece begins in the translation; its end behind the last one."""
-        return self._translated[number].target[0] if number < len(self._translated) else len(self._target)  # fmt: skip
+        return self._translated[number].target[0] if number < len(self._translated) else len(self._target)
 
     def _end_before(self, number: int) -> int:
         """Where the piece before one ends in the translation; its beginning before the first one."""
@@ -368,7 +358,7 @@ class _Placement:
     def _behind_first_marks(self, inner: str, start: int, end: int) -> int:
         """Where a range begins without the comma or full stop of a word before it, such as one that vanished."""
         place = start
-        while place < end and self._target[place] in _NEVER_FIRST and not inner.startswith(self._target[place]):  # fmt: skip
+        while place < end and self._target[place] in _NEVER_FIRST and not inner.startswith(self._target[place]):
             if self._whole_in_order.around((place, place + 1)):
                 break
             place += 1
@@ -458,7 +448,7 @@ class _Placement:
             first, last = child.target
             assert child.marked is not None
             pieces = self._pieces(child)
-            if child.marked.opening.without_words is WithoutWords.LEFT_OUT and not any(map(_is_shown, pieces)):  # fmt: skip
+            if child.marked.opening.without_words is WithoutWords.LEFT_OUT and not any(map(_is_shown, pieces)):
                 self._num_left_out += 1
             else:
                 pieces = [child.marked.opening, *pieces, child.marked.closing]
@@ -502,7 +492,9 @@ def _is_shown(piece: Piece) -> bool:
 def _with_partners_in_order(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces in which no point stands before its partner that begins the same thing."""
     result = list(pieces)
-    places = {piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.POINT}  # fmt: skip
+    places = {
+        piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.POINT
+    }
     for at, piece in enumerate(pieces):
         if isinstance(piece, Markup) and piece.partner is not None:
             end = places.get(piece.partner, at)
@@ -567,14 +559,10 @@ def _places_of_names(text: str) -> dict[str, list[Extent]]:
 _WORD = re.compile(r"\w+")
 _COMPOUND = re.compile(r"#?\w+(?:[^\w\s]+\w+)+")
 # A dash or another mark between two words without white space; an apostrophe, a hyphen and a point are inside of one word.
-_BETWEEN_WORDS = re.compile(
-    r"(?<=\w)[^\w\s'\u2019.\u00b7\u2010\u2011-]+(?=\w)|(?<=\w)(?:-{2,}|\.{2,})(?=\w)"
-)
+_BETWEEN_WORDS = re.compile(r"(?<=\w)[^\w\s'\u2019.\u00b7\u2010\u2011-]+(?=\w)|(?<=\w)(?:-{2,}|\.{2,})(?=\w)")
 
 
-def _links_of_parts(
-    links: Sequence[LinkedWords], source: InlineText, target: str
-) -> set[LinkedWords]:
+def _links_of_parts(links: Sequence[LinkedWords], source: InlineText, target: str) -> set[LinkedWords]:
     """The links, in which dog\u2014a is two words in the place of one; words with as many parts are linked part by part.
 
     Marks between two parts belong to the part with which they share a range, such as the bracket in `dog<b>[edit]</b>`;
@@ -612,9 +600,7 @@ class _SharedMarks:
         self._starts = sorted((each.start, each.end) for each in source.ranges)
         self._ends = sorted((each.end, each.start) for each in source.ranges)
 
-    def divided(
-        self, link: LinkedWords, inside: Sequence[Sequence[Extent]], target: str
-    ) -> list[list[Extent]]:
+    def divided(self, link: LinkedWords, inside: Sequence[Sequence[Extent]], target: str) -> list[list[Extent]]:
         """The cuts of a word and of its translation, narrower where the marks in them share a range with a part."""
         (first, last), (start, end) = link
         num_before = len(_marks_at_end(self._text[first:last][::-1]))
@@ -644,8 +630,8 @@ class _SharedMarks:
     def _outside(self, marks: Extent) -> Extent:
         """Marks without those that share a range with the text before them, or behind them."""
         first, last = marks
-        begun = self._starts[bisect_left(self._starts, (first,)) : bisect_left(self._starts, (last,))]  # fmt: skip
-        ended = self._ends[bisect_left(self._ends, (first + 1,)) : bisect_left(self._ends, (last + 1,))]  # fmt: skip
+        begun = self._starts[bisect_left(self._starts, (first,)) : bisect_left(self._starts, (last,))]
+        ended = self._ends[bisect_left(self._ends, (first + 1,)) : bisect_left(self._ends, (last + 1,))]
         return (
             next((end for end, start in reversed(ended) if start < first), first),
             next((start for start, end in begun if end > last), last),

@@ -101,20 +101,16 @@ def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | No
     if len(variants) != 1 or (segment_element := variants[0].child("seg")) is None:
         return None
     source = variants[0]
-    if language not in _SEVERAL and primary_language(language) != primary_language(_language(source)):  # fmt: skip
+    if language not in _SEVERAL and primary_language(language) != primary_language(_language(source)):
         return None
     place = f"unit {number}"
-    runs = inline_runs(
-        xml, segment_element, _kind_of, paired_tag, has_places=False, place_of_codes=place
-    )
+    runs = inline_runs(xml, segment_element, _kind_of, paired_tag, has_places=False, place_of_codes=place)
     if len(runs) != 1:
         return None
     pieces = [part.piece for part in runs[0]]
     if not (has_letter(plain_text(pieces)) or has_inner_texts(pieces)):
         return None
-    return _Unit(
-        source, Segment(with_icu_branches(pieces, place, escaped_xml), place, is_label=True)
-    )
+    return _Unit(source, Segment(with_icu_branches(pieces, place, escaped_xml), place, is_label=True))
 
 
 def _language(variant: Element) -> str:

@@ -154,9 +154,7 @@ def chosen_document(
     if encoding is not None:
         found = _in_encoding(found, encoding, has_text=has_text)
         if path is not None and path.suffix.lower() in COMPRESSIONS:
-            raise UsageError(
-                f"{path}: with --encoding, a compressed file is not read", hint="unpack it first"
-            )
+            raise UsageError(f"{path}: with --encoding, a compressed file is not read", hint="unpack it first")
     elif found is None or found.name == LINES:
         return None
     names = tuple(name.strip() for name in (columns or "").split(",") if name.strip())
@@ -168,7 +166,7 @@ def _refuse_structured(path: Path) -> None:
     if path.suffix.lower() not in _STRUCTURED:
         return
     what, _, remedy = _STRUCTURED[path.suffix.lower()].partition("; ")
-    nevertheless = "" if path.suffix.lower() in _BINARY else "; --format txt translates each line nevertheless"  # fmt: skip
+    nevertheless = "" if path.suffix.lower() in _BINARY else "; --format txt translates each line nevertheless"
     raise UsageError(
         f"{path}: {what}, a format that is not read"
         + (": line by line, its signs and names would be translated too" if nevertheless else ""),
@@ -212,9 +210,7 @@ def check_output_of_text(output: Path) -> None:
         )
 
 
-def translate_document_file(
-    given: ChosenDocument, output_file: Path | None, options: TranslateOptions
-) -> None:
+def translate_document_file(given: ChosenDocument, output_file: Path | None, options: TranslateOptions) -> None:
     """Translate a document; its translation appears whole or not at all.
 
     Args:
@@ -244,9 +240,7 @@ def translate_document_file(
     if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
         source, target = of_model.languages
-        of_language = replace(
-            given.options, language=source, target_language=target, is_repeated=True
-        )
+        of_language = replace(given.options, language=source, target_language=target, is_repeated=True)
         document = read_document(data, given.format, of_language)
     not_green = NotGreen.WRITTEN
     if options.needs_quality:
@@ -321,9 +315,7 @@ def _read(given: ChosenDocument, output: Path | None) -> bytes:
 def _check_options(options: TranslateOptions) -> None:
     """Refuse options that are for lines, before anything is read."""
     if options.dictionary is not None and not options.replace_unknown:
-        raise UsageError(
-            "--dictionary works only with --replace-unknown", hint="add --replace-unknown"
-        )
+        raise UsageError("--dictionary works only with --replace-unknown", hint="add --replace-unknown")
     for is_given, option in (
         (options.as_json, "--json"),
         (options.num_best is not None, "--n-best"),

@@ -81,9 +81,7 @@ EMPTY = "a tag has no words in the translation, so it is empty there"
 TAG_LEFT_OUT = "an emphasis has no words in the translation, so it was left out"
 AT_NEAREST = "a link has no words in the translation, so it stands around the nearest word"
 NOT_TEXT = "it has bytes that are no text, so it was left as it is"
-_NOT_TEXT = re.compile(
-    "[\ud800-\udfff]"
-)  # bytes that are not valid in the encoding, and half characters
+_NOT_TEXT = re.compile("[\ud800-\udfff]")  # bytes that are not valid in the encoding, and half characters
 TOO_MARKED = "a text with so much markup inside it that it was left as it is"
 # Every character that `str.splitlines` takes for the end of a line.
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -259,8 +257,10 @@ class _Initial(NamedTuple):
             return None
         if not any(_LOOK_OF_LETTER.match(piece.raw) for piece in tags_of_letter[:letter]):
             return None
-        numbers = [[piece.number for piece in tags if isinstance(piece, Markup) and piece.role is role]
-                   for tags, role in ((opening, Role.OPEN), (closing[::-1], Role.CLOSE))]  # fmt: skip
+        numbers = [
+            [piece.number for piece in tags if isinstance(piece, Markup) and piece.role is role]
+            for tags, role in ((opening, Role.OPEN), (closing[::-1], Role.CLOSE))
+        ]
         text, rest = str(pieces[letter]), behind[0] if behind else ""
         is_one = isinstance(rest, str) and _ONE_LETTER.fullmatch(text) and rest[:1].isalpha()
         is_one = is_one and not any(span.start <= 1 for span in find_spans(f"{text}{rest}"))
@@ -279,9 +279,7 @@ class _Initial(NamedTuple):
 
 
 # Of an office document (empty), with a class or style, or of another size; <b>O</b>nce is a word of which a part is bold.
-_LOOK_OF_LETTER = re.compile(
-    r"\Z|<(?:big|font)\b|<[^<>]*\b(?:class|style|style-name)=", re.IGNORECASE
-)
+_LOOK_OF_LETTER = re.compile(r"\Z|<(?:big|font)\b|<[^<>]*\b(?:class|style|style-name)=", re.IGNORECASE)
 _ONE_LETTER = re.compile(r"\W?[^\W\d_]")
 _FIRST_LETTER = re.compile(r"[^\w\s]*\w")
 
@@ -391,7 +389,10 @@ class _SegmentInWork:
     def shown(self) -> str:
         """The text for a message, with what stands in the place of words."""
         if self.has_text_as_markup:
-            return "".join(piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD) for piece in self.segment.pieces)  # fmt: skip
+            return "".join(
+                piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD)
+                for piece in self.segment.pieces
+            )
         pieces = self.inline.with_words(self.inline.text)
         text = "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
         return _AROUND_DIVISION.sub(" ", text)
@@ -432,9 +433,7 @@ class _SegmentInWork:
         doubts, pieces = list(found.doubts), []
         for piece in found.pieces:
             if isinstance(piece, Markup) and piece.inner is not None:
-                texts = [
-                    each.translation(answers, languages, keys) for each in self.inner[piece.number]
-                ]
+                texts = [each.translation(answers, languages, keys) for each in self.inner[piece.number]]
                 doubts += chain.from_iterable(text.doubts for text in texts)
                 doubts += [piece.inner.fault] if piece.inner.fault else []
                 written = piece.inner.document.translated_text(texts, languages)
@@ -442,17 +441,13 @@ class _SegmentInWork:
             pieces.append(piece)
         return TranslatedSegment(tuple(pieces), tuple(dict.fromkeys(doubts)))
 
-    def _own_translation(
-        self, answers: dict[AskedText, CheckedAnswer], languages: Direction
-    ) -> TranslatedSegment:
+    def _own_translation(self, answers: dict[AskedText, CheckedAnswer], languages: Direction) -> TranslatedSegment:
         if _NOT_TEXT.search(self.inline.text):
             return TranslatedSegment(self.segment.pieces, (NOT_TEXT,))
         found = [answers[part.asked] for part in self.parts]
         doubts = tuple(dict.fromkeys(doubt for answer in found for doubt in answer.doubts))
         doubts += self.doubts
-        if all(
-            answer.text == part.asked.text for answer, part in zip(found, self.parts, strict=True)
-        ):
+        if all(answer.text == part.asked.text for answer, part in zip(found, self.parts, strict=True)):
             return TranslatedSegment(self.segment.pieces, doubts)
         text = ""
         links: list[LinkedWords] = []
@@ -461,9 +456,7 @@ class _SegmentInWork:
         for part, answer in zip(self.parts, found, strict=True):
             gap = _gap(part.gap, text, languages)
             # A gap can hold sentences without letters, such as numbers, which have markup as others do.
-            links += moved_links(
-                links_by_position(part.gap, gap), part.start - len(part.gap), len(text)
-            )
+            links += moved_links(links_by_position(part.gap, gap), part.start - len(part.gap), len(text))
             text += gap
             links += moved_links(answer.links, part.start, len(text))
             whole = PlacedPiece((0, len(part.asked.text)), (0, len(answer.text)))
@@ -489,7 +482,7 @@ class _SegmentInWork:
         written = [*self.inline.before, *inner, *self.inline.after]
         if self.has_text_as_markup:
             written = [piece.raw if is_text_as_markup(piece) else piece for piece in written]
-            written = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in written]  # fmt: skip
+            written = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in written]
         return TranslatedSegment(tuple(merged(written)), doubts)
 
 
@@ -499,9 +492,7 @@ def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
             yield span.start, span.end
 
 
-def _texts_of_line(
-    text: str, divide: Callable[[str], list[Sentence]] | None, has_sounds: bool
-) -> Iterator[Sentence]:
+def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, has_sounds: bool) -> Iterator[Sentence]:
     """The texts of a line that are translated by themselves, with what stands before each of them.
 
     Args:

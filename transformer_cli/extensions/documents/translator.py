@@ -106,8 +106,7 @@ def links_by_position(source: str, target: str) -> tuple[LinkedWords, ...]:
     if not sources:
         return ()
     return tuple(
-        LinkedWords(sources[number * len(sources) // len(targets)], word)
-        for number, word in enumerate(targets)
+        LinkedWords(sources[number * len(sources) // len(targets)], word) for number, word in enumerate(targets)
     )
 
 
@@ -120,9 +119,7 @@ class ModelTranslator:
     """What looks at all texts, and compares them with those of the calibration."""
 
     @classmethod
-    def of(
-        cls, translator: Translator, *, to: str | None = None, from_: str | None = None
-    ) -> "ModelTranslator":
+    def of(cls, translator: Translator, *, to: str | None = None, from_: str | None = None) -> "ModelTranslator":
         """The translator of documents in one direction.
 
         It protects spans.
@@ -157,11 +154,7 @@ class ModelTranslator:
         translations = list(self.translator.translate([asked.text for asked in texts]))
         if self.drift is not None:
             self.drift.add(translations)
-        linked = [
-            translation
-            for asked, translation in zip(texts, translations, strict=True)
-            if asked.needs_links
-        ]
+        linked = [translation for asked, translation in zip(texts, translations, strict=True) if asked.needs_links]
         pieces = {id(each): placed_pieces(each) for each in linked}
         of_linked = self._links(linked, list(pieces.values()))
         links = dict(zip(pieces, of_linked, strict=True))
@@ -193,13 +186,9 @@ class ModelTranslator:
         """The links of each translation, inside of its pieces; none if the engine cannot tell its attention."""
         if self.translator.before is not None:
             of_wholes = self._links_through_pivot(self.translator.before, translations)
-            return [
-                _links_in_pieces(*each)
-                for each in zip(translations, pieces, of_wholes, strict=True)
-            ]
+            return [_links_in_pieces(*each) for each in zip(translations, pieces, of_wholes, strict=True)]
         wholes = [
-            of_one
-            or [PlacedPiece((0, len(each.source)), (0, len(each.text)), each.source == each.text)]
+            of_one or [PlacedPiece((0, len(each.source)), (0, len(each.text)), each.source == each.text)]
             for each, of_one in zip(translations, pieces, strict=True)
         ]
         # The model reads a piece as for its translation, without words of others that may draw its attention.
@@ -243,10 +232,7 @@ def _links_in_pieces(
         inside = [
             link
             for link in ordered[near]
-            if all(
-                begin < end and start < stop
-                for (start, end), (begin, stop) in zip(link, piece[:2], strict=True)
-            )
+            if all(begin < end and start < stop for (start, end), (begin, stop) in zip(link, piece[:2], strict=True))
         ]
         if piece.is_kept or not inside:
             by_position = links_by_position(*piece.texts(translation))
@@ -255,28 +241,20 @@ def _links_in_pieces(
     return tuple(kept)
 
 
-def moved_links(
-    links: Iterable[LinkedWords], by_source: int, by_target: int
-) -> Iterator[LinkedWords]:
+def moved_links(links: Iterable[LinkedWords], by_source: int, by_target: int) -> Iterator[LinkedWords]:
     """Links of a part of a text, as those of the whole."""
     for (first, last), (start, end) in links:
-        yield LinkedWords(
-            (first + by_source, last + by_source), (start + by_target, end + by_target)
-        )
+        yield LinkedWords((first + by_source, last + by_source), (start + by_target, end + by_target))
 
 
-def moved_pieces(
-    pieces: Iterable[PlacedPiece], by_source: int, by_target: int
-) -> Iterator[PlacedPiece]:
+def moved_pieces(pieces: Iterable[PlacedPiece], by_source: int, by_target: int) -> Iterator[PlacedPiece]:
     """Pieces of a part of a text, as those of the whole."""
     for piece in pieces:
         (link,) = moved_links([LinkedWords(*piece[:2])], by_source, by_target)
         yield PlacedPiece(*link, is_kept=piece.is_kept)
 
 
-def _links_of(
-    translator: Translator, pairs: Sequence[tuple[str, str]]
-) -> list[tuple[LinkedWords, ...]]:
+def _links_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[tuple[LinkedWords, ...]]:
     """The links of each pair of a text and its translation by one model."""
     engine = translator.engine
     if not isinstance(engine, ExplainingEngine):
@@ -287,9 +265,7 @@ def _links_of(
     return [tuple(LinkedWords(*link) for link in found[pair]) for pair in pairs]
 
 
-def links_through(
-    first: Sequence[LinkedWords], second: Sequence[LinkedWords]
-) -> tuple[LinkedWords, ...]:
+def links_through(first: Sequence[LinkedWords], second: Sequence[LinkedWords]) -> tuple[LinkedWords, ...]:
     """The links of a text with its translation, from those of two steps: words of the pivot that overlap link both."""
     found = (
         LinkedWords(one.source, other.target)
@@ -351,17 +327,13 @@ def with_kept_spans(
     found = translator.translate(asked_pieces) if asked_pieces else []
     of_pieces = dict(zip(asked_pieces, found, strict=True))
     checked = {
-        asked: _in_pieces(
-            asked, broken[asked], of_pieces, primary_language(translator.languages.target)
-        )
+        asked: _in_pieces(asked, broken[asked], of_pieces, primary_language(translator.languages.target))
         if asked in broken
         else _checked(asked, answer)
         for asked, answer in answers.items()
     }
     finished = {
-        asked: _with_pairs(asked, answer)
-        if _keeps_specifications(asked.text, answer.text)
-        else _copied(asked)
+        asked: _with_pairs(asked, answer) if _keeps_specifications(asked.text, answer.text) else _copied(asked)
         for asked, answer in checked.items()
     }
     if not any(answer.estimate for answer in answers.values()):
@@ -382,9 +354,7 @@ def _estimate(checked: CheckedAnswer, of_model: Estimate | None) -> Estimate | N
 def _keeps_specifications(text: str, translation: str) -> bool:
     """Whether what may be specifications of printf that touch words, as in %sdog, stands in a translation as often."""
     source = Counter(SPECIFICATION.findall(text))
-    if not any(
-        SPECIFICATION.match(text, each.start()) for each in TOUCHING_SPECIFICATION.finditer(text)
-    ):
+    if not any(SPECIFICATION.match(text, each.start()) for each in TOUCHING_SPECIFICATION.finditer(text)):
         return True
     return source == Counter(SPECIFICATION.findall(translation))
 
@@ -434,10 +404,10 @@ def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
             pairs[opening, closing] -= translation.count(f"{opening}{span_text}{closing}")
     found = []
     for span in find_spans(translation):
-        before, behind = translation[max(0, span.start - 1) : span.start], translation[span.end : span.end + 1]  # fmt: skip
+        before, behind = translation[max(0, span.start - 1) : span.start], translation[span.end : span.end + 1]
         pairs = enclosed.get(translation[span.start : span.end], Counter())
         for (opening, closing), number in pairs.items():
-            is_quoted = opening not in BRACKETS and QUOTE.fullmatch(before) and QUOTE.fullmatch(behind)  # fmt: skip
+            is_quoted = opening not in BRACKETS and QUOTE.fullmatch(before) and QUOTE.fullmatch(behind)
             if number > 0 and not is_quoted and (before, behind) != (opening, closing):
                 pairs[opening, closing] -= 1
                 found += [_Insertion(span.start, opening)] if before != opening else []
@@ -568,9 +538,7 @@ def _in_pieces(
     return _copied(asked)
 
 
-def _links_up_to(
-    links: Sequence[LinkedWords], end_of_source: int, end_of_target: int
-) -> list[LinkedWords]:
+def _links_up_to(links: Sequence[LinkedWords], end_of_source: int, end_of_target: int) -> list[LinkedWords]:
     """The links of a text and its translation, both of which end earlier."""
     return [
         LinkedWords((first, min(last, end_of_source)), (start, min(end, end_of_target)))

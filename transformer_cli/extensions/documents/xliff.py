@@ -133,12 +133,12 @@ def _warn_of_targets(xml: XmlText, units: Sequence[Element]) -> None:
     copied, half_empty = [], []
     for unit in units:
         source, target = unit.child("source"), unit.child("target")
-        if source is None or target is None or unit.attributes.get("approved") == "yes" or _is_open(xml, target):  # fmt: skip
+        if source is None or target is None or unit.attributes.get("approved") == "yes" or _is_open(xml, target):
             continue
         text = xml.whole_text(source)
         if has_letter(text) and xml.whole_text(target).strip() == text.strip():
             copied.append(unit)
-        elif any(mark.local == "mrk" and not xml.whole_text(mark).strip() for mark in target.elements):  # fmt: skip
+        elif any(mark.local == "mrk" and not xml.whole_text(mark).strip() for mark in target.elements):
             half_empty.append(unit)
     _warn(copied, "targets that are equal to their sources", 'state="new"')
     _warn(half_empty, "targets in which some sentences are empty", 'state="new"')
@@ -155,9 +155,7 @@ def _warn(units: Sequence[Element], what: str, state: str) -> None:
         )
 
 
-def _slots_of(
-    xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces: bool
-) -> list[Slot]:
+def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces: bool) -> list[Slot]:
     source, target = unit.child("source"), unit.child("target")
     if source is None or unit.attributes.get("approved") == "yes":
         return []
@@ -194,12 +192,10 @@ def _is_empty(xml: XmlText, target: Element) -> bool:
 
 def _is_cdata(source: Element) -> bool:
     """Whether the text of an element is one CDATA section, in which tags of HTML are written as text."""
-    return [not isinstance(child, Element) and child.kind for child in source.children] == [XmlKind.CDATA]  # fmt: skip
+    return [not isinstance(child, Element) and child.kind for child in source.children] == [XmlKind.CDATA]
 
 
-def _segment(
-    xml: XmlText, source: Element, run: Sequence[InlinePart], place: str, *, keeps_spaces: bool
-) -> Segment:
+def _segment(xml: XmlText, source: Element, run: Sequence[InlinePart], place: str, *, keeps_spaces: bool) -> Segment:
     if _is_cdata(source):
         return tagged_segment(xml.whole_text(source), place, keeps_spaces=keeps_spaces)
     pieces = with_icu_branches([part.piece for part in run], place, escaped_xml)
@@ -228,7 +224,7 @@ def _kind_of(element: Element) -> Inline:
     given = element.attributes
     if given.get("ctype") in LINE_BREAKS:
         return Inline.SPACES
-    if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or _CODE.match(given.get("equiv-text", ""))):  # fmt: skip
+    if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or _CODE.match(given.get("equiv-text", ""))):
         return Inline.WORD
     return Inline.WORD if element.local in _WORDS else Inline.POINT
 
@@ -314,10 +310,10 @@ def _kind_of_2(codes: Mapping[str, str], element: Element) -> Inline:
         return Inline.WORD if given.get("translate") == "no" else Inline.RANGE
     if element.local != "ph":
         return Inline.POINT
-    code = codes.get(given.get("dataRef", ""), "") or given.get("disp", "") or given.get("equiv", "")  # fmt: skip
-    if given.get("subType") in _BREAKS_2 or given.get("equiv") == "LINE_BREAK" or _BREAK_IN_CODE.match(code):  # fmt: skip
+    code = codes.get(given.get("dataRef", ""), "") or given.get("disp", "") or given.get("equiv", "")
+    if given.get("subType") in _BREAKS_2 or given.get("equiv") == "LINE_BREAK" or _BREAK_IN_CODE.match(code):
         return Inline.SPACES
-    is_value = given.get("subType") == "xlf:var" or not (given.get("type") == "image" or code.startswith("<"))  # fmt: skip
+    is_value = given.get("subType") == "xlf:var" or not (given.get("type") == "image" or code.startswith("<"))
     return Inline.WORD if is_value else Inline.POINT
 
 
@@ -331,9 +327,7 @@ def _pair_2(element: Element) -> tuple[Role, str] | None:
     return None
 
 
-def _slot_2(
-    xml: XmlText, segment: Element, source: Element, target: Element | None, found: Segment
-) -> Slot:
+def _slot_2(xml: XmlText, segment: Element, source: Element, target: Element | None, found: Segment) -> Slot:
     """From the start tag of a segment, which has the state, to the end of its target."""
     text = xml.content.text
     if target is None:
@@ -346,14 +340,10 @@ def _slot_2(
         tag = f"{tag.removesuffix('/>').rstrip()}>" if tag.endswith("/>") else tag
     segment_tag = text[segment.start : segment.inner_start]
     between = text[segment.inner_start : start]
-    return Slot(
-        segment.start, end, found, partial(_written_2, segment_tag, between, tag, _is_cdata(source))
-    )
+    return Slot(segment.start, end, found, partial(_written_2, segment_tag, between, tag, _is_cdata(source)))
 
 
-def _written_2(
-    segment_tag: str, between: str, target_tag: str, is_cdata: bool, found: TranslatedSegment
-) -> str:
+def _written_2(segment_tag: str, between: str, target_tag: str, is_cdata: bool, found: TranslatedSegment) -> str:
     state = ' state="translated"' + (f' subState="{_NEEDS_REVIEW}"' if found.doubts else "")
     name = target_tag.strip().strip("<>").split()[0]
     tag = _STATE.sub("", segment_tag).removesuffix(">").rstrip()

@@ -113,7 +113,7 @@ def _parse(parser: Any, data: bytes, *, is_final: bool) -> None:
         parser.Parse(data, is_final)
     except expat.ExpatError as error:
         message = expat.ErrorString(error.code)
-        raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error  # fmt: skip
+        raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error
     except (LookupError, ValueError) as error:
         raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
 
@@ -121,9 +121,7 @@ def _parse(parser: Any, data: bytes, *, is_final: bool) -> None:
 class _Tokenizer:
     """Notes where each token begins, as expat reads it; the token before ends there."""
 
-    def __init__(
-        self, data: bytes, content: DecodedText, options: ReadingOptions, *, has_entities: bool
-    ) -> None:
+    def __init__(self, data: bytes, content: DecodedText, options: ReadingOptions, *, has_entities: bool) -> None:
         self.parser = parser = expat.ParserCreate()
         self._data, self._content, self._options = data, content, options
         # A place of expat counts bytes: the last one, and the number of characters before it.
@@ -160,9 +158,7 @@ class _Tokenizer:
             last = XmlToken(self._kind, self._start, place, self._name, self._attributes)
             self._complete.append(last)
 
-    def _begin(
-        self, kind: XmlKind, name: str = "", attributes: Mapping[str, str] = _NO_ATTRIBUTES
-    ) -> None:
+    def _begin(self, kind: XmlKind, name: str = "", attributes: Mapping[str, str] = _NO_ATTRIBUTES) -> None:
         place = self._place()
         self.finish(place)
         self._kind, self._start, self._name, self._attributes = kind, place, name, attributes
@@ -190,9 +186,7 @@ class _Tokenizer:
     def _end_tag(self, name: str) -> None:
         self._depth -= 1
         # The end of an element without content is told behind its only tag.
-        has_one_tag = self._kind is XmlKind.START and self._content.text.endswith(
-            "/>", self._start, self._place()
-        )
+        has_one_tag = self._kind is XmlKind.START and self._content.text.endswith("/>", self._start, self._place())
         if has_one_tag:
             self._kind = XmlKind.EMPTY
         else:
@@ -228,9 +222,7 @@ class _Tokenizer:
     def _end_doctype(self) -> None:
         self._is_in_doctype = False
 
-    def _check_entity(
-        self, name: str, is_parameter: bool, value: str | None, *names_of_files: Any
-    ) -> None:
+    def _check_entity(self, name: str, is_parameter: bool, value: str | None, *names_of_files: Any) -> None:
         # Inside an attribute, expat resolves references, and those of entities in entities grow without limit.
         is_text = value is not None and "&" not in _REFERENCE.sub("", value)
         if is_parameter or value is None or not is_text or len(value) > _LONGEST_ENTITY:
@@ -417,9 +409,7 @@ class XmlText:
         return "".join(texts)
 
 
-def read_xml(
-    data: bytes, options: ReadingOptions = DEFAULTS, *, part: str = "", has_entities: bool = False
-) -> XmlText:
+def read_xml(data: bytes, options: ReadingOptions = DEFAULTS, *, part: str = "", has_entities: bool = False) -> XmlText:
     """The elements of an XML file; characters that XML does not allow are left out, with a warning.
 
     Args:
@@ -459,9 +449,7 @@ def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, 
     return None
 
 
-def language_edits(
-    xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool
-) -> list[Edit]:
+def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool) -> list[Edit]:
     """The target language of a file with both languages, if it names none; languages that the model does not translate are refused.
 
     Where nothing is translated, nobody knows in which language its translations are.
@@ -594,7 +582,7 @@ def paired_tag(element: Element) -> tuple[Role, str] | None:
     given = element.attributes
     if element.local == "x":
         tag = _TEMPLATE_TAG.fullmatch(given.get("id", ""))
-        return None if tag is None else (Role.OPEN if tag[1] == "START" else Role.CLOSE, f"x {tag[2]}")  # fmt: skip
+        return None if tag is None else (Role.OPEN if tag[1] == "START" else Role.CLOSE, f"x {tag[2]}")
     if element.local == "it":
         role = _ENDS.get(given.get("pos", ""))
         return None if role is None else (role, f"it {given.get('rid', '')}")
@@ -605,7 +593,7 @@ def paired_tag(element: Element) -> tuple[Role, str] | None:
 
 def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
     """A run with the gaps of `Inline.SPACES` only where they divide two words."""
-    words = [at for at, part in enumerate(run) if isinstance(part.piece, str) and part.piece.strip()]  # fmt: skip
+    words = [at for at, part in enumerate(run) if isinstance(part.piece, str) and part.piece.strip()]
     kept, text = [], ""
     for at, part in enumerate(run):
         is_gap = part.start == part.end
@@ -659,9 +647,7 @@ def _parts(
             yield part if pair is None else part._replace(pair=pair[0], name=pair[1])
 
 
-def _texts_of_code(
-    xml: XmlText, code: Element, kind_of: Kinds, pair_of: Pairs, place: str
-) -> InnerText | None:
+def _texts_of_code(xml: XmlText, code: Element, kind_of: Kinds, pair_of: Pairs, place: str) -> InnerText | None:
     """The texts inside a code, such as that of an image in <ph>&lt;img alt="<sub>A dog</sub>"></ph>; None if it has none."""
     slots = []
     for element in _outermost_texts(code):
@@ -673,9 +659,7 @@ def _texts_of_code(
                 slots.append(Slot(start, end, Segment(pieces, place), _as_xml))
     if not slots:
         return None
-    return InnerText(
-        SplicedDocument(DecodedText(xml.content.text[code.start : code.end]), tuple(slots))
-    )
+    return InnerText(SplicedDocument(DecodedText(xml.content.text[code.start : code.end]), tuple(slots)))
 
 
 def _outermost_texts(code: Element) -> Iterator[Element]:

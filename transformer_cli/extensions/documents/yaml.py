@@ -211,7 +211,7 @@ def _is_plain(text: str, is_in_flow: bool) -> bool:
         return False
     scalars = [event for event in events if isinstance(event, yaml.ScalarEvent)]
     is_one = len(events) == (7 if is_in_flow else 8) and len(scalars) == (1 if is_in_flow else 2)
-    return is_one and scalars[-1].value == text and scalars[-1].style is None and _is_string(scalars[-1])  # fmt: skip
+    return is_one and scalars[-1].value == text and scalars[-1].style is None and _is_string(scalars[-1])
 
 
 def _quoted(text: str) -> str:

@@ -51,7 +51,7 @@ def opened_archive(data: bytes, limits: ReadingLimits = LIMITS) -> zipfile.ZipFi
     for part in parts:
         name = on_one_line(part.filename, 100)
         if part.flag_bits & _ENCRYPTED:
-            raise DataError(f"{name}: this part of the document is encrypted", hint="remove the password first")  # fmt: skip
+            raise DataError(f"{name}: this part of the document is encrypted", hint="remove the password first")
         path = PurePosixPath(part.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts:
             raise DataError(f"{name}: the name of this part leads out of the document")
@@ -74,9 +74,7 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
 
 
 def _damage(name: str, error: Exception) -> DataError:
-    return DataError(
-        f"{on_one_line(name, 100)}: this part of the document is damaged: {error}", hint=_OTHER_FILE
-    )
+    return DataError(f"{on_one_line(name, 100)}: this part of the document is damaged: {error}", hint=_OTHER_FILE)
 
 
 def read_part(archive: zipfile.ZipFile, name: str, limits: ReadingLimits = LIMITS) -> bytes:

@@ -69,9 +69,7 @@ class ArgosFormat(ExportFormat):
             found.append(Obstacle("data.both_directions, or several languages", reason))
         return found
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         source, target = trained.source_tokenizer, trained.target_tokenizer
         files = ctranslate2_files(
             trained.model,
@@ -221,9 +219,7 @@ def unpack_own_files(path: Path, folder: Path) -> None:
             with package.open(member) as file:  # the size that the package states may be wrong
                 content = file.read(MAX_TOKENIZER_BYTES + 1)
             if len(content) > MAX_TOKENIZER_BYTES:
-                raise DataError(
-                    f"{path}: {member.filename} has more than {MAX_TOKENIZER_BYTES:,} bytes"
-                )
+                raise DataError(f"{path}: {member.filename} has more than {MAX_TOKENIZER_BYTES:,} bytes")
             (folder / name).write_bytes(content)
 
 

@@ -108,9 +108,7 @@ class BergamotFormat(ExportFormat):
                 found.append(Obstacle(f"model.{name}: {getattr(model, name)}", reason))
         return found
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         add_to_folder(path, bergamot_files(trained, is_rounded=quantization is not None))
 
     def open(self, path: Path) -> OtherEngine:
@@ -170,14 +168,9 @@ def _shortlist(trained: TrainedModel, rows: tuple[Sequence[int], Sequence[int]])
     found = load_shortlist(shortlist_path(trained.folder), settings, both_tokenizers(trained))
     # Unused entries stand for padding.
     theirs = {ours: place for place, ours in enumerate(rows[1]) if ours != Tokenizer.pad_id}
-    lists = [
-        {theirs[one] for one in found.translations_of(ours).tolist() if one in theirs}
-        for ours in rows[0]
-    ]
+    lists = [{theirs[one] for one in found.translations_of(ours).tolist() if one in theirs} for ours in rows[0]]
     # Frequent tokens need not be the first of the vocabulary, but each source has an end.
-    lists[rows[0].index(Tokenizer.eos_id)] |= {
-        theirs[one] for one in found.always.tolist() if one in theirs
-    }
+    lists[rows[0].index(Tokenizer.eos_id)] |= {theirs[one] for one in found.always.tolist() if one in theirs}
     lists[-1] |= {0}  # an empty list at the end is taken for damage
     return binary_shortlist_content(1, max(map(len, lists)), [sorted(one) for one in lists])
 
@@ -281,9 +274,7 @@ class _Item(NamedTuple):
     content: bytes
 
 
-def model_content(
-    arrays: Arrays, alphas: Mapping[str, float], settings: Mapping[str, Any]
-) -> bytes:
+def model_content(arrays: Arrays, alphas: Mapping[str, float], settings: Mapping[str, Any]) -> bytes:
     """The content of a model file.
 
     Args:
@@ -294,9 +285,7 @@ def model_content(
     output = next((name for name in ("Wemb", "decoder_Wemb") if name in alphas), None)
     if output is not None:
         numbers[_OUTPUT_ALPHA] = alphas[output]
-    items += [
-        _Item(name, _FLOAT32, (1,), np.float32(alpha).tobytes()) for name, alpha in numbers.items()
-    ]
+    items += [_Item(name, _FLOAT32, (1,), np.float32(alpha).tobytes()) for name, alpha in numbers.items()]
     text = yaml.safe_dump(dict(settings), allow_unicode=True).encode() + b"\0"
     padded = text + bytes(-len(text) % _ALIGNMENT)
     items = [*sorted(items), _Item(SETTINGS, _INT8, (len(padded),), padded)]
@@ -399,7 +388,9 @@ def _stored_items(content: bytes, path: Path) -> list[_Item]:
     items = []
     for name, shape, (_, kind, _, num_bytes) in zip(names, shapes, headers, strict=True):
         if place + num_bytes > len(content):
-            raise damaged(path, f"tensor {name} is cut off: the file ends {place + num_bytes - len(content):,} bytes too early")  # fmt: skip
+            raise damaged(
+                path, f"tensor {name} is cut off: the file ends {place + num_bytes - len(content):,} bytes too early"
+            )
         items.append(_Item(name, kind, shape, content[place : place + num_bytes]))
         place += num_bytes
     return items
@@ -415,7 +406,10 @@ def _numbers_of(item: _Item, path: Path) -> NDArray[np.float32]:
         )
     needed = 4 * size if item.type == _FLOAT32 else size + 4
     if min(item.shape) < 1 or needed > len(item.content):
-        raise damaged(path, f"tensor {item.name} of the shape {list(item.shape)} needs {needed:,} bytes, and has {len(item.content):,}")  # fmt: skip
+        raise damaged(
+            path,
+            f"tensor {item.name} of the shape {list(item.shape)} needs {needed:,} bytes, and has {len(item.content):,}",
+        )
     if item.type == _INTGEMM8:
         numbers = _multiplied_out(item.name, item.content, item.shape)
     else:

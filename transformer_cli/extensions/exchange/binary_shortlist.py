@@ -43,9 +43,7 @@ def read_binary_shortlist(content: bytes, path: Path, sizes: tuple[int, int]) ->
         DataError: it is no such file, damaged, or made for other vocabularies.
     """
     if len(content) < _HEADER.size:
-        raise _damaged(
-            path, f"the file has {len(content)} bytes, fewer than the head of a shortlist"
-        )
+        raise _damaged(path, f"the file has {len(content)} bytes, fewer than the head of a shortlist")
     magic, checksum, frequent, best, num_starts, num_translations = _HEADER.unpack_from(content)
     if magic != _MAGIC:
         raise DataError(f"{path}: not a binary shortlist of Marian", hint=_AGAIN)

@@ -105,9 +105,7 @@ class BrowserFormat(BergamotFormat):
     engine: Path | None = None
     """The folder of the npm package; None: it is looked for."""
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         engine = read_engine(self.engine)
         files = bergamot_files(trained, is_rounded=quantization is not None)
         add_to_folder(path, browser_files(trained.config, files, engine))
@@ -117,14 +115,10 @@ class BrowserFormat(BergamotFormat):
 
     def usage(self, trained: TrainedModel, name: str) -> str:
         engine = read_engine(self.engine)
-        return _USAGE.format(
-            name=name, engine="the engine of Bergamot", package=PACKAGE, version=engine.version
-        )
+        return _USAGE.format(name=name, engine="the engine of Bergamot", package=PACKAGE, version=engine.version)
 
 
-def browser_files(
-    config: Config, bergamot: Mapping[str, bytes], engine: BrowserEngine
-) -> dict[str, bytes]:
+def browser_files(config: Config, bergamot: Mapping[str, bytes], engine: BrowserEngine) -> dict[str, bytes]:
     """The files of a page that translates by itself, by their names in the folder.
 
     Args:
@@ -179,14 +173,12 @@ def content_of(script: Path) -> bytes:
 def _page(facts: Mapping[str, object]) -> str:
     """The page of `tfm serve`, with a script before its own that answers in place of a server."""
     # A file of the package, no import: the page alone is used, and none of the server's code.
-    page = (
-        resources.files("transformer_cli.extensions.serving")
-        .joinpath("page.html")
-        .read_text(encoding="utf-8")
-    )
+    page = resources.files("transformer_cli.extensions.serving").joinpath("page.html").read_text(encoding="utf-8")
     # Without this character, nothing in the data can end the script.
     data = json.dumps(facts, ensure_ascii=False).replace("<", "\\u003c")
-    added = f'<script type="application/json" id="facts">{data}</script>\n<script>\n{_text("browser_page.js")}</script>\n'
+    added = (
+        f'<script type="application/json" id="facts">{data}</script>\n<script>\n{_text("browser_page.js")}</script>\n'
+    )
     page = page.replace("<script>\n", f"{added}<script>\n", 1)
     policy = html.escape(content_security_policy(page))
     meta = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'

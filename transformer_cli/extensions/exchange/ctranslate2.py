@@ -99,9 +99,7 @@ class CTranslate2Format(ExportFormat):
         reason = "CTranslate2 has no such layer"
         return [Obstacle(setting, reason) for setting in unsupported_settings(config.model)]
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         source, target = trained.source_tokenizer, trained.target_tokenizer
         names = TokenNames.of_entries(source, target)
         files = ctranslate2_files(
@@ -112,9 +110,7 @@ class CTranslate2Format(ExportFormat):
             built_in=BuiltIn(min_positions=MIN_POSITIONS),
         )
         if is_sentencepiece(source):
-            require_extra(
-                "export", ("sentencepiece", "google.protobuf"), purpose="tfm export of this run"
-            )
+            require_extra("export", ("sentencepiece", "google.protobuf"), purpose="tfm export of this run")
             files[SOURCE_SPM] = sentencepiece_bytes(source)
         else:
             tokenizers = {SOURCE_FILE: source, TARGET_FILE: target}
@@ -162,9 +158,7 @@ class CTranslate2Format(ExportFormat):
         tags = source.special_tokens[4:]
         tag = tags[0] if tags else ""
         if is_sentencepiece(source):
-            return _USAGE_OF_SENTENCEPIECE.format(
-                name=quoted(name), file=SOURCE_SPM, tags=[*tags[:1]], search=search
-            )
+            return _USAGE_OF_SENTENCEPIECE.format(name=quoted(name), file=SOURCE_SPM, tags=[*tags[:1]], search=search)
         files = (SHARED_FILE, SHARED_FILE) if source is target else (SOURCE_FILE, TARGET_FILE)
         return _USAGE.format(name=quoted(name), files=files, tag=tag, search=search)
 
@@ -178,12 +172,10 @@ class CTranslate2Folder:
         shared = folder / "shared_vocabulary.json"
         paths = [folder / f"{side}_vocabulary.json" for side in ("source", "target")]
         self.source, self.target = (
-            json.loads((shared if shared.is_file() else path).read_text(encoding="utf-8"))
-            for path in paths
+            json.loads((shared if shared.is_file() else path).read_text(encoding="utf-8")) for path in paths
         )
         self._source_ids, self._target_ids = (
-            {entry: index for index, entry in enumerate(entries)}
-            for entries in (self.source, self.target)
+            {entry: index for index, entry in enumerate(entries)} for entries in (self.source, self.target)
         )
         self.translator: Any = ctranslate2.Translator(str(folder), device="cpu")
         self.name = f"CTranslate2 {ctranslate2.__version__}"
@@ -195,9 +187,7 @@ class CTranslate2Folder:
     def target_ids(self, tokens: Sequence[str]) -> tuple[int, ...]:
         return tuple(self._target_ids[token] for token in tokens)
 
-    def translations(
-        self, sources: Sequence[Sequence[str]], limits: Sequence[int], **options: Any
-    ) -> list[list[str]]:
+    def translations(self, sources: Sequence[Sequence[str]], limits: Sequence[int], **options: Any) -> list[list[str]]:
         """Greedy translations, with [EOS]."""
         results = self.translator.translate_batch(
             sources,

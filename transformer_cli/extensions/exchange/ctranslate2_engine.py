@@ -91,9 +91,7 @@ class CTranslate2Engine:
         device = "CPU" if self.translator.device == "cpu" else self.translator.device
         return f"CTranslate2 {__version__} on {device}, {self.translator.compute_type}"
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """See `Engine.translate`.
 
         Raises:
@@ -148,13 +146,9 @@ class CTranslate2Engine:
         num_best: int = 0,
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`; PyTorch computes it."""
-        return self.pytorch().explain(
-            requests, targets, batch_tokens=batch_tokens, num_best=num_best
-        )
+        return self.pytorch().explain(requests, targets, batch_tokens=batch_tokens, num_best=num_best)
 
-    def _search(
-        self, sources: Sequence[TokenIds], limit: int, options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def _search(self, sources: Sequence[TokenIds], limit: int, options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses that CTranslate2 finds, ranked by our score; without any ban."""
         results = self.translator.translate_batch(
             [[str(token) for token in source] for source in sources],
@@ -207,9 +201,7 @@ def _ranked(result: Any, options: DecodingConfig) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda one: -one.score)
 
 
-def ctranslate2_translator(
-    files: Mapping[str, bytes], device: str, precision: str, threads: int
-) -> Any:
+def ctranslate2_translator(files: Mapping[str, bytes], device: str, precision: str, threads: int) -> Any:
     """A `ctranslate2.Translator` of a converted model.
 
     Args:

@@ -58,8 +58,7 @@ def unsupported_settings(config: ModelConfig) -> list[str]:
         f"model.decoder_layer: {config.decoder_layer}": config.decoder_layer != "attention",
         f"model.num_kv_heads: {config.num_kv_heads}": config.kv_heads != config.num_heads,
         f"model.qk_norm: {str(config.qk_norm).lower()}": config.qk_norm,
-        f"model.norm_placement: {config.norm_placement}": config.norm_placement
-        == "residual_of_normed",
+        f"model.norm_placement: {config.norm_placement}": config.norm_placement == "residual_of_normed",
         f"model.norm: {config.norm}": config.norm not in ("layernorm", "rmsnorm"),
     }
     return [setting for setting, is_in_the_way in obstacles.items() if is_in_the_way]
@@ -204,9 +203,7 @@ def _fill_embeddings(spec: Any, model: "Transformer", length: int) -> None:
         side.scale_embeddings = scale
         if model.config.positions != "rotary":
             # Always as a table: the sinusoids of CTranslate2 have other frequencies.
-            side.position_encodings.encodings = position_table(
-                model.config, positions, length
-            ).numpy()
+            side.position_encodings.encodings = position_table(model.config, positions, length).numpy()
 
 
 def _bias_without(model: "Transformer", never_written: Sequence[int]) -> Any:
@@ -294,9 +291,7 @@ def read_weights(content: bytes, origin: str) -> "dict[str, Tensor]":
         reader.number("I")
         return dict(_tensors(reader))
     except (struct.error, UnicodeDecodeError, ValueError) as error:
-        raise DataError(
-            f"{origin}: not a whole model.bin of CTranslate2", hint="copy the file again"
-        ) from error
+        raise DataError(f"{origin}: not a whole model.bin of CTranslate2", hint="copy the file again") from error
 
 
 def _tensors(reader: "_Reader") -> "Iterator[tuple[str, Tensor]]":

@@ -33,9 +33,7 @@ class CTranslate2Teacher:
             UsageError: the library is not installed.
             MissingInputError: the folder has no tokenizer that is known.
         """
-        require_extra(
-            "ctranslate2", ("ctranslate2",), purpose="a teacher in the format of CTranslate2"
-        )
+        require_extra("ctranslate2", ("ctranslate2",), purpose="a teacher in the format of CTranslate2")
         import ctranslate2
 
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -43,9 +41,7 @@ class CTranslate2Teacher:
         self._end: list[str] = [] if config.get("add_source_eos") else [end]
         self._special = {end, *(config.get(f"{name}_token") for name in ("bos", "unk"))}
         self._pieces, self._text = self._tokenizer(folder)
-        self._translator: Any = ctranslate2.Translator(
-            str(folder), device="cpu", intra_threads=num_threads
-        )
+        self._translator: Any = ctranslate2.Translator(str(folder), device="cpu", intra_threads=num_threads)
         self.name = f"{folder.name} (CTranslate2 {ctranslate2.__version__})"
 
     def translate(
@@ -73,9 +69,7 @@ class CTranslate2Teacher:
             found[number] = list(zip(result.scores, texts, strict=True))
         return found
 
-    def _tokenizer(
-        self, folder: Path
-    ) -> tuple[Callable[[str], list[str]], Callable[[list[str]], str]]:
+    def _tokenizer(self, folder: Path) -> tuple[Callable[[str], list[str]], Callable[[list[str]], str]]:
         """What makes tokens of a source, and a text of the tokens of a translation."""
         shared, sides = folder / SHARED_FILE, (folder / SOURCE_FILE, folder / TARGET_FILE)
         if shared.is_file() or sides[0].is_file():

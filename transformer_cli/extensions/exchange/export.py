@@ -209,16 +209,12 @@ def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> No
         wanted.add_files(path, own_files(trained, stored))
 
 
-def float32_translator(
-    trained: TrainedModel, beam_size: int, *, has_repairs: bool = True
-) -> Translator:
+def float32_translator(trained: TrainedModel, beam_size: int, *, has_repairs: bool = True) -> Translator:
     """The translator of a run with plain beam search, in float32 on the CPU, without messages about lines that the user has not given.
 
     Without `has_repairs` it writes what other programs write with these weights: they neither divide nor repair a sentence.
     """
-    runtime = RuntimeConfig(
-        device="cpu", precision="float32", threads=trained.config.runtime.threads
-    )
+    runtime = RuntimeConfig(device="cpu", precision="float32", threads=trained.config.runtime.threads)
     decoding = trained.config.decoding.best_of_beam(beam_size)
     decoding = decoding.model_copy(update={"engine": "torch"})
     if not has_repairs:
@@ -245,19 +241,13 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
     if wanted.suffix:
         require_place(output)
         if output.suffix != wanted.suffix:
-            raise UsageError(
-                f"--output {output}: --to {wanted.name} makes a file whose name ends in {wanted.suffix}"
-            )
+            raise UsageError(f"--output {output}: --to {wanted.name} makes a file whose name ends in {wanted.suffix}")
         if output.is_dir():
             raise CannotCreateError(f"{output}: this is a folder; --to {wanted.name} makes a file")
         if output.exists() and not _is_earlier_package(output):
-            raise CannotCreateError(
-                f"{output}: this file is not an earlier export", hint=_OTHER_OUTPUT
-            )
+            raise CannotCreateError(f"{output}: this file is not an earlier export", hint=_OTHER_OUTPUT)
         return
-    require_replaceable_folder(
-        output, RECORD, "an earlier export", other=_OTHER_OUTPUT, unlisted=UNLISTED
-    )
+    require_replaceable_folder(output, RECORD, "an earlier export", other=_OTHER_OUTPUT, unlisted=UNLISTED)
     card, record = output / CARD, output / RECORD
     if not record.is_file() or not card.is_file():
         return

@@ -75,9 +75,7 @@ class ExportFormat(ABC):
         """The settings in the way, beside those of `shared_obstacles`; without any, the config can be exported."""
 
     @abstractmethod
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         """Write the files.
 
         Args:
@@ -146,7 +144,7 @@ def json_content(content: Mapping[str, Any]) -> bytes:
 def unsaid_of_beam(decoding: DecodingConfig, program: str) -> list[str]:
     """The settings of a beam search that a program lacks which divides scores by length^alpha."""
     found = []
-    if decoding.beam_size > 1 and decoding.length_penalty and decoding.length_normalization == "gnmt":  # fmt: skip
+    if decoding.beam_size > 1 and decoding.length_penalty and decoding.length_normalization == "gnmt":
         found.append(
             f"with a beam of {decoding.beam_size}, {program} divides scores by length^{decoding.length_penalty:g}, not as "
             "decoding.length_normalization: gnmt, so that another hypothesis may win"

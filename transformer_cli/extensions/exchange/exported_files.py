@@ -65,13 +65,10 @@ def check_export(folder: Path) -> ExportDamage:
         found = checksums(folder)
         num_bytes = sum((folder / name).stat().st_size for name in found)
     except OSError as error:
-        raise StorageError(
-            f"{error.filename or folder}: cannot be read: {error.strerror}"
-        ) from error
+        raise StorageError(f"{error.filename or folder}: cannot be read: {error.strerror}") from error
     problems = [f"{folder / name}: missing" for name in sorted(recorded.keys() - found.keys())]
     problems += [
-        f"{folder}: holds {name!r}, which {RECORD} does not list"
-        for name in sorted(found.keys() - recorded.keys())
+        f"{folder}: holds {name!r}, which {RECORD} does not list" for name in sorted(found.keys() - recorded.keys())
     ]
     problems += [
         f"{folder / name}: its content has changed since it was exported (SHA-256 differs)"

@@ -46,9 +46,7 @@ def planned_files(folder: Path) -> list[PlannedFile]:
     paths = sorted(folder.rglob("*"))
     for path in paths:
         if path.is_symlink():
-            raise UsageError(
-                f"{path}: a link; only the files of the export are uploaded", hint="delete the link"
-            )
+            raise UsageError(f"{path}: a link; only the files of the export are uploaded", hint="delete the link")
     files = [path for path in paths if path.is_file()]
     return [PlannedFile(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
 

@@ -75,9 +75,7 @@ class HuggingFaceFormat(ExportFormat):
         found = [Obstacle(setting, reason) for setting in hugging_face_obstacles(config.model)]
         return [*found, *tokenizer_obstacles(config)]
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         from safetensors.torch import save  # of the extra `export`: `tfm info` does without it
 
         assert quantization is None
@@ -86,9 +84,7 @@ class HuggingFaceFormat(ExportFormat):
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
         (path / MODEL_FILE).write_bytes(save(tensors, metadata={"format": "pt"}))
         add_to_folder(path, own_files(trained, None))
-        add_to_folder(
-            path, {name: json_content(content) for name, content in _settings(trained).items()}
-        )
+        add_to_folder(path, {name: json_content(content) for name, content in _settings(trained).items()})
 
     def open(self, path: Path) -> OtherEngine:
         return TransformersFolder(path)
@@ -195,9 +191,7 @@ def _quiet() -> Iterator[None]:
             talk.enable_progress_bar()
 
 
-def generation_config(
-    model: ModelConfig, decoding: DecodingConfig, target: Tokenizer
-) -> dict[str, Any]:
+def generation_config(model: ModelConfig, decoding: DecodingConfig, target: Tokenizer) -> dict[str, Any]:
     """The counterparts of our settings of decoding.
 
     transformers divides by length^alpha (`decoding.length_normalization: average`) and has one limit for all lengths of a source.
@@ -225,23 +219,17 @@ def generation_config(
     }
 
 
-def compare_with_transformers(
-    folder: Path, tokenizers: ForeignTokenizers, model: Transformer
-) -> list[str]:
+def compare_with_transformers(folder: Path, tokenizers: ForeignTokenizers, model: Transformer) -> list[str]:
     """Compare ids and logits on a few sentences; `ImportedModel.compare` of a folder of transformers.
 
     Raises:
         DataError: they differ.
     """
     if importlib.util.find_spec("transformers") is None:
-        return [
-            "not compared: the package transformers is not installed; the weights were converted by their names"
-        ]
+        return ["not compared: the package transformers is not installed; the weights were converted by their names"]
     if not (folder / WEIGHTS).is_file():
         reason = f"transformers would read {PICKLED} without a limit"
-        return [
-            f"not compared with transformers: {reason}; the weights were converted by their names"
-        ]
+        return [f"not compared with transformers: {reason}; the weights were converted by their names"]
     try:
         return _compared(folder, tokenizers, model)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError) as error:
@@ -260,9 +248,7 @@ def _compared(folder: Path, tokenizers: ForeignTokenizers, model: Transformer) -
     of_folder = transformers.AutoTokenizer.from_pretrained(folder, **options)
     largest, num_different = 0.0, 0
     source, rows = tokenizers.source, torch.tensor(tokenizers.target_rows)
-    encoded = {
-        sentence: [*source.encode(sentence), source.eos_id] for sentence in COMPARED_SENTENCES
-    }
+    encoded = {sentence: [*source.encode(sentence), source.eos_id] for sentence in COMPARED_SENTENCES}
     short = {one: ids for one, ids in encoded.items() if len(ids) <= model.config.max_length}
     for sentence, ids in short.items():
         their_ids = [tokenizers.source_rows[index] for index in ids]
@@ -271,14 +257,8 @@ def _compared(folder: Path, tokenizers: ForeignTokenizers, model: Transformer) -
         largest = max(largest, _difference(model, theirs, ids, their_ids, target_ids, rows))
     name = f"transformers {transformers.__version__}"
     if not largest <= MAX_DIFFERENCE:
-        raise DataError(
-            f"the imported model computes other logits than {name}: they differ by {largest:.2g}"
-        )
-    same = (
-        "the same ids"
-        if not num_different
-        else f"the same ids in {len(short) - num_different} of them"
-    )
+        raise DataError(f"the imported model computes other logits than {name}: they differ by {largest:.2g}")
+    same = "the same ids" if not num_different else f"the same ids in {len(short) - num_different} of them"
     return [f"{len(short)} sentences, {name}: {same}; logits differ by at most {largest:.1e}"]
 
 
@@ -302,9 +282,7 @@ def _difference(
     source, target = torch.tensor([ids]), torch.tensor([target_ids])
     with torch.inference_mode():
         ours = model(source, torch.ones_like(source, dtype=torch.bool), target)
-        expected = theirs(
-            input_ids=torch.tensor([their_ids]), decoder_input_ids=rows[target]
-        ).logits
+        expected = theirs(input_ids=torch.tensor([their_ids]), decoder_input_ids=rows[target]).logits
     difference = (ours - expected[..., rows]).abs()
     difference[..., Tokenizer.sos_id] = 0.0
     return float(difference.max())

@@ -118,17 +118,13 @@ def _tokenizers(
             hint="the tokenizer of an OPUS-MT model consists of these files, others have a tokenizer.json; copy the whole folder",
         )
     models = tuple(
-        read_sentencepiece(
-            folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)
-        )
+        read_sentencepiece(folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name))
         for name in (SOURCE_MODEL, TARGET_MODEL)
     )
     vocabulary = _vocabulary(folder, VOCABULARY)
     is_separate = folder.json_or_empty("tokenizer_config.json").get("separate_vocabs") is True
     target = _vocabulary(folder, TARGET_VOCABULARY) if is_separate else vocabulary
-    languages = folder_languages(
-        folder, named, codes=[] if is_separate else language_codes(vocabulary)
-    )
+    languages = folder_languages(folder, named, codes=[] if is_separate else language_codes(vocabulary))
     specials = _special_entries(folder, settings, vocabulary, target)
     try:
         tokenizers = marian_tokenizers(
@@ -193,17 +189,13 @@ def _special_entries(
     return of_source, of_target
 
 
-def _ids_in_config(
-    folder: ModelFolder, settings: Mapping[str, Any], vocab_size: int
-) -> tuple[int, int, int]:
+def _ids_in_config(folder: ModelFolder, settings: Mapping[str, Any], vocab_size: int) -> tuple[int, int, int]:
     """The ids of padding, of the start and of the end of a translation."""
     names = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
     ids = [settings.get(name) for name in names]
     for name, index in zip(names, ids, strict=True):
         if type(index) is not int or not 0 <= index < vocab_size:
-            raise DataError(
-                f"{folder}: config.json: {name} is {index!r}, which is no id of the vocabulary"
-            )
+            raise DataError(f"{folder}: config.json: {name} is {index!r}, which is no id of the vocabulary")
     first = settings.get("forced_bos_token_id")
     if first is not None:
         raise DataError(
@@ -216,30 +208,22 @@ def _ids_in_config(
 
 def _require_different(folder: ModelFolder, specials: SpecialEntries) -> None:
     if len({specials.unk, specials.pad, specials.end}) != 3:
-        raise DataError(
-            f"{folder}: config.json: the ids of unknown, padding and end are not different"
-        )
+        raise DataError(f"{folder}: config.json: the ids of unknown, padding and end are not different")
 
 
-def _with_our_ids(
-    folder: ModelFolder, foreign: ForeignModel, tokenizers: ForeignTokenizers
-) -> ForeignModel:
+def _with_our_ids(folder: ModelFolder, foreign: ForeignModel, tokenizers: ForeignTokenizers) -> ForeignModel:
     """The model with the rows of our tokenizers; the row of [SOS] is a copy of the row with which it starts."""
     for side in ("source", "target"):
         size = getattr(foreign, f"{side}_vocab_size")
         most = max(getattr(tokenizers, f"{side}_rows"))
         if most >= size:
-            raise DataError(
-                f"{folder}: the {side} vocabulary has an id {most}, but the weights have {size} rows"
-            )
+            raise DataError(f"{folder}: the {side} vocabulary has an id {most}, but the weights have {size} rows")
     if not foreign.config.output_bias:
         config = foreign.config.model_copy(update={"output_bias": True})
         state = foreign.state | {"output.bias": torch.zeros(foreign.target_vocab_size)}
         foreign = foreign._replace(config=config, state=state)
     if foreign.config.tie_embeddings == "all" and tokenizers.source_rows != tokenizers.target_rows:
-        raise DataError(
-            f"{folder}: source and target have one table of embeddings, but two vocabularies"
-        )
+        raise DataError(f"{folder}: source and target have one table of embeddings, but two vocabularies")
     foreign = with_rows(foreign, tokenizers.source_rows, tokenizers.target_rows)
     bias = foreign.state["output.bias"].clone()
     bias[Tokenizer.sos_id] += _NEVER
@@ -269,9 +253,7 @@ def folder_decoding(settings: Mapping[str, Any]) -> DecodingConfig:
         return DecodingConfig.model_validate(found)
     except ValidationError as error:
         name = str(error.errors()[0]["loc"][0])
-        raise ConfigError(
-            f"config.json: {name} is {found.get(name)!r}, which is not possible here"
-        ) from error
+        raise ConfigError(f"config.json: {name} is {found.get(name)!r}, which is not possible here") from error
 
 
 def search_notes(settings: Mapping[str, Any], never_written: Collection[int]) -> Iterator[str]:

@@ -55,16 +55,10 @@ class ModelClass:
     """Whether source and target always share one table of embeddings."""
 
 
-MARIAN = ModelClass(
-    "MarianMTModel", "marian", "post", False, False, True, saves_positions=False, joins_tables=False
-)
+MARIAN = ModelClass("MarianMTModel", "marian", "post", False, False, True, saves_positions=False, joins_tables=False)
 PEGASUS = ModelClass("PegasusForConditionalGeneration", "pegasus", "pre", False, True, True)
-BART = ModelClass(
-    "BartForConditionalGeneration", "bart", "post", True, False, False, position_offset=2
-)
-MBART = ModelClass(
-    "MBartForConditionalGeneration", "mbart", "pre", True, True, False, position_offset=2
-)
+BART = ModelClass("BartForConditionalGeneration", "bart", "post", True, False, False, position_offset=2)
+MBART = ModelClass("MBartForConditionalGeneration", "mbart", "pre", True, True, False, position_offset=2)
 CLASSES = (MARIAN, PEGASUS, BART, MBART)
 
 
@@ -96,9 +90,7 @@ def hugging_face_obstacles(config: ModelConfig) -> Iterator[str]:
         "num_kv_heads": config.kv_heads != config.num_heads,
         "qk_norm": config.qk_norm,
     }
-    yield from (
-        shown_setting(config, name) for name, is_in_the_way in settings.items() if is_in_the_way
-    )
+    yield from (shown_setting(config, name) for name, is_in_the_way in settings.items() if is_in_the_way)
     if config.positions in ("rotary", "sinusoidal_marian"):
         yield shown_setting(config, "positions")
     model_class = _class_by_norms(config)
@@ -236,9 +228,7 @@ class TableForm(Enum):
     JOINED = "one table, with the rows of the target and behind them those of the source"
 
     @classmethod
-    def of(
-        cls, config: ModelConfig, vocabularies: VocabularySizes, model_class: ModelClass
-    ) -> "TableForm":
+    def of(cls, config: ModelConfig, vocabularies: VocabularySizes, model_class: ModelClass) -> "TableForm":
         """The form for a model."""
         if config.tie_embeddings == "all":
             return cls.ONE
@@ -289,9 +279,7 @@ def written_tables(
     return written
 
 
-def read_tables(
-    tensors: Mapping[str, Tensor], width: int, *, is_shared: bool, is_tied: bool
-) -> EmbeddingTables:
+def read_tables(tensors: Mapping[str, Tensor], width: int, *, is_shared: bool, is_tied: bool) -> EmbeddingTables:
     """The three tables that transformers would use.
 
     Args:
@@ -314,9 +302,7 @@ def read_tables(
     return EmbeddingTables(source, target, output)
 
 
-def our_tables(
-    tables: EmbeddingTables, vocabularies: VocabularySizes, form: TableForm
-) -> EmbeddingTables:
+def our_tables(tables: EmbeddingTables, vocabularies: VocabularySizes, form: TableForm) -> EmbeddingTables:
     """Our tables: the inverse of `written_tables`."""
     first, size = form.source_offset(vocabularies), vocabularies.target_size
     target = tables.target[:size]
@@ -415,16 +401,10 @@ def hugging_face_tensors(
 
 def num_hugging_face_positions(config: ModelConfig) -> int:
     """The length of the longest source or target that the model can read in transformers."""
-    return (
-        config.max_length
-        if config.positions == "learned"
-        else max(1024, 2 * config.max_length + 32)
-    )
+    return config.max_length if config.positions == "learned" else max(1024, 2 * config.max_length + 32)
 
 
-def _tables_of_state(
-    config: ModelConfig, state: Mapping[str, Tensor]
-) -> tuple[Tensor, Tensor, Tensor]:
+def _tables_of_state(config: ModelConfig, state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     output = state["output.weight"]
     source = output if config.tie_embeddings == "all" else state["source_embedding.weight"]
     target = state["target_embedding.weight"] if config.tie_embeddings == "none" else output
@@ -437,9 +417,7 @@ def _written_bias(part: LayerPart, state: Mapping[str, Tensor], order: Tensor) -
     return bias_in_order(state[f"{part.ours}.bias"], part.kind, order)
 
 
-def hugging_face_positions(
-    config: ModelConfig, model_class: ModelClass, learned: Tensor | None = None
-) -> Tensor:
+def hugging_face_positions(config: ModelConfig, model_class: ModelClass, learned: Tensor | None = None) -> Tensor:
     """The table of positions; its first rows are zeros where the class skips them.
 
     Args:
@@ -451,9 +429,7 @@ def hugging_face_positions(
         table = torch.zeros(num_hugging_face_positions(config), config.d_model)
     else:
         cpu = torch.device("cpu")
-        both = sines_and_cosines(
-            num_hugging_face_positions(config), config.d_model, torch.float32, cpu
-        )
+        both = sines_and_cosines(num_hugging_face_positions(config), config.d_model, torch.float32, cpu)
         is_in_halves = config.positions == "sinusoidal_halves" or model_class.has_own_sinusoids
         table = torch.cat(both, -1) if is_in_halves else torch.stack(both, -1).flatten(-2)
     return torch.cat([table.new_zeros(model_class.position_offset, config.d_model), table])
@@ -541,10 +517,7 @@ def with_rows(model: ForeignModel, source_rows: list[int], target_rows: list[int
         ("target_embedding.weight", "output.weight", "output.bias"), target_rows
     )
     assert model.config.tie_embeddings != "all" or source_rows == target_rows
-    state = {
-        name: tensor[torch.tensor(rows[name])] if name in rows else tensor
-        for name, tensor in model.state.items()
-    }
+    state = {name: tensor[torch.tensor(rows[name])] if name in rows else tensor for name, tensor in model.state.items()}
     return ForeignModel(model.config, state, len(source_rows), len(target_rows))
 
 
@@ -559,9 +532,7 @@ def _model_class(config: Mapping[str, Any]) -> ModelClass:
     )
 
 
-def _read_tables(
-    config: Mapping[str, Any], tensors: Mapping[str, Tensor], model_class: ModelClass
-) -> EmbeddingTables:
+def _read_tables(config: Mapping[str, Any], tensors: Mapping[str, Tensor], model_class: ModelClass) -> EmbeddingTables:
     is_shared = model_class is not MARIAN or config.get("share_encoder_decoder_embeddings", True)
     is_tied = config.get("tie_word_embeddings", True)
     width = _number(config, "d_model")
@@ -689,9 +660,7 @@ def _check_surplus(parts: Sequence[LayerPart], tensors: Mapping[str, Tensor]) ->
         )
 
 
-def _output_bias(
-    config: ModelConfig, num_outputs: int, tensors: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
+def _output_bias(config: ModelConfig, num_outputs: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found = tensors.get(OUTPUT_BIAS, torch.zeros(1, num_outputs)).flatten()[:num_outputs]
     bias = _read_bias({OUTPUT_BIAS: found}, OUTPUT_BIAS, (num_outputs,), is_used=config.output_bias)
     return {} if bias is None else {"output.bias": bias}
@@ -704,16 +673,14 @@ def _learned_positions(
         return {}
     first = model_class.position_offset
     return {
-        f"{side}_positions.weight": _table(
-            tensors, config.d_model, f"model.{stack}.embed_positions.weight"
-        )[first : first + config.max_length]
+        f"{side}_positions.weight": _table(tensors, config.d_model, f"model.{stack}.embed_positions.weight")[
+            first : first + config.max_length
+        ]
         for stack, side in _POSITIONS
     }
 
 
-def _trained_positions(
-    ours: ModelConfig, model_class: ModelClass, tensors: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
+def _trained_positions(ours: ModelConfig, model_class: ModelClass, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tables of positions that were written as sinusoids or zeros, and are others now; empty if they are the same.
 
     BART and mBART have tables that are trained; transformers 5.24 trains the sinusoids of Pegasus, too.
@@ -721,10 +688,7 @@ def _trained_positions(
     if ours.positions == "learned" or not model_class.saves_positions:
         return {}
     written, first = hugging_face_positions(ours, model_class), model_class.position_offset
-    found = [
-        _table(tensors, ours.d_model, f"model.{stack}.embed_positions.weight")
-        for stack, _ in _POSITIONS
-    ]
+    found = [_table(tensors, ours.d_model, f"model.{stack}.embed_positions.weight") for stack, _ in _POSITIONS]
     is_exact = all(table.dtype == torch.float32 for table in found)
     rounding = _ROUNDING_OF_FLOAT32 if is_exact else _ROUNDING
     if all(_is_beginning(table, written, rounding) for table in found):
@@ -741,9 +705,7 @@ def _is_beginning(table: Tensor, written: Tensor, rounding: float) -> bool:
     return torch.allclose(table[:length].float(), written[:length], rtol=0.0, atol=rounding)
 
 
-def _read_bias(
-    tensors: Mapping[str, Tensor], name: str, shape: Sequence[int], *, is_used: bool
-) -> Tensor | None:
+def _read_bias(tensors: Mapping[str, Tensor], name: str, shape: Sequence[int], *, is_used: bool) -> Tensor | None:
     """A bias of transformers; None if ours has none, and then it must be zero."""
     bias = _tensor(tensors, name, shape)
     if is_used:

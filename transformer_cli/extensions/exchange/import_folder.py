@@ -204,9 +204,7 @@ def _equal_to_the_run(model: Transformer) -> list[str]:
     return ["the weights are those of the exported run (their SHA-256 is equal)"]
 
 
-def _from_transformers(
-    folder: ModelFolder, config: Config, tokenizers: Tokenizers
-) -> tuple[ForeignModel, Comparison]:
+def _from_transformers(folder: ModelFolder, config: Config, tokenizers: Tokenizers) -> tuple[ForeignModel, Comparison]:
     """The model in a folder for transformers, which may have trained it further, and the comparison with it."""
     source, target = tokenizers
     vocabularies = vocabulary_sizes(source, target)
@@ -228,9 +226,7 @@ def _from_transformers(
     return model, functools.partial(compare_with_transformers, folder.path, foreign)
 
 
-def _from_marian(
-    folder: ModelFolder, config: Config, tokenizers: Tokenizers
-) -> tuple[dict[str, Tensor], Comparison]:
+def _from_marian(folder: ModelFolder, config: Config, tokenizers: Tokenizers) -> tuple[dict[str, Tensor], Comparison]:
     """The weights in a folder for Marian, which may have trained them further, and the comparison with its files."""
     found = read_npz(folder.path / MODEL_FILE)
     source, target = (our_rows(tokenizer) for tokenizer in tokenizers)

@@ -119,9 +119,7 @@ def write_run(imported: ImportedModel, runs_folder: Path = RUNS) -> ImportedRun:
 def require_new(name: str, runs_folder: Path = RUNS) -> None:
     """Raise CannotCreateError if there is a run of this name."""
     if os.path.lexists(runs_folder / name):
-        raise CannotCreateError(
-            f"{runs_folder / name}: exists already", hint="give another name: --name"
-        )
+        raise CannotCreateError(f"{runs_folder / name}: exists already", hint="give another name: --name")
 
 
 def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
@@ -130,10 +128,7 @@ def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
     changes = [f"name={name}-tuned", f"training.init_from={name}"]
     if isinstance(data, FilesData):
         is_one_file = data.corpora[0].path is not None
-        texts = {
-            f"{side}_path": f"my.{getattr(data, f'{side}_language')}"
-            for side in ("source", "target")
-        }
+        texts = {f"{side}_path": f"my.{getattr(data, f'{side}_language')}" for side in ("source", "target")}
         files = {"path": "my-corpus.tsv"} if is_one_file else texts
         if len(data.corpora) == 1:
             changes += [f"data.corpora.0.{key}={file}" for key, file in files.items()]

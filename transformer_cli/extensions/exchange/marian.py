@@ -76,9 +76,7 @@ class MarianFormat(ExportFormat):
             found.append(Obstacle("data: a target language that is named by a tag", reason))
         return found
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         (path / OWN_FOLDER).mkdir()
         add_to_folder(path, marian_files(trained) | own_files(trained, None))
 
@@ -191,9 +189,7 @@ def our_rows(tokenizer: Tokenizer) -> list[int]:
     return [places.get(index, -1) for index in range(tokenizer.vocab_size)]
 
 
-def marian_arrays(
-    trained: TrainedModel, source_rows: Sequence[int], target_rows: Sequence[int]
-) -> Arrays:
+def marian_arrays(trained: TrainedModel, source_rows: Sequence[int], target_rows: Sequence[int]) -> Arrays:
     """The tensors of a model under the names of Marian.
 
     Args:
@@ -232,14 +228,11 @@ class MarianFolder:
         from sentencepiece import SentencePieceProcessor
 
         self._model = model
-        self._source, self._target = (
-            SentencePieceProcessor(model_proto=content) for content in vocabularies
-        )
+        self._source, self._target = (SentencePieceProcessor(model_proto=content) for content in vocabularies)
         self._banned = [
             index
             for index in range(self._target.vocab_size())
-            if index != self._target.eos_id()
-            and (self._target.is_control(index) or self._target.is_unknown(index))
+            if index != self._target.eos_id() and (self._target.is_control(index) or self._target.is_unknown(index))
         ]
         self._rows = [_rows_by_name(library) for library in (self._source, self._target)]
 

@@ -140,7 +140,10 @@ def shape_of(part: Part, config: ModelConfig, vocab_sizes: tuple[int, int]) -> t
 def marian_obstacles(config: ModelConfig) -> Iterator[Obstacle]:
     """The settings of a model that Marian does not have."""
     reasons = {
-        "start_embedding": (config.start_embedding != "zero", "a decoder of Marian starts with zeros: start_embedding: zero"),
+        "start_embedding": (
+            config.start_embedding != "zero",
+            "a decoder of Marian starts with zeros: start_embedding: zero",
+        ),
         "positions": (config.positions != "sinusoidal_marian", "Marian has positions: sinusoidal_marian"),
         "norm_eps": (abs(config.norm_eps / NORM_EPS - 1.0) > 1e-3, "the norms of Marian have norm_eps: 1e-6"),
         "norm": (config.norm not in _NORM_LETTERS, "Marian has no such norm"),
@@ -150,8 +153,11 @@ def marian_obstacles(config: ModelConfig) -> Iterator[Obstacle]:
         "qk_norm": (config.qk_norm, "Marian has no such norm"),
         "scale_embeddings": (not config.scale_embeddings, "Marian always scales embeddings"),
         # DecoderLayerSelfAttention joins earlier inputs before their norm; LayerAttention normalises only the newest one.
-        "norm_placement": (config.norm_placement == "pre" and not has_ssru(config), "Marian leaves out the norm of earlier positions when it translates"),
-    }  # fmt: skip
+        "norm_placement": (
+            config.norm_placement == "pre" and not has_ssru(config),
+            "Marian leaves out the norm of earlier positions when it translates",
+        ),
+    }
     for name, (is_in_the_way, reason) in reasons.items():
         if is_in_the_way:
             yield Obstacle(shown_setting(config, name), reason)
@@ -225,14 +231,26 @@ _DEFAULTS: dict[str, Any] = {
 _MUST_BE: dict[str, Any] = {
     name: _DEFAULTS[name]
     for name in (
-        "factors-dim-emb", "layer-normalization", "lemma-dim-emb", "right-left", "transformer-disable-position-embeddings",
-        "transformer-no-projection", "transformer-pool", "transformer-rnn-projection", "transformer-tied-layers",
-        "transformer-train-position-embeddings", "ulr",
+        "factors-dim-emb",
+        "layer-normalization",
+        "lemma-dim-emb",
+        "right-left",
+        "transformer-disable-position-embeddings",
+        "transformer-no-projection",
+        "transformer-pool",
+        "transformer-rnn-projection",
+        "transformer-tied-layers",
+        "transformer-train-position-embeddings",
+        "ulr",
     )
 } | {
-    "transformer-attention-mask": "default", "transformer-no-affine": False, "transformer-no-bias": False,
-    "transformer-ffn-depth": 2, "transformer-train-positions": False, "lemma-dependency": "",
-}  # fmt: skip
+    "transformer-attention-mask": "default",
+    "transformer-no-affine": False,
+    "transformer-no-bias": False,
+    "transformer-ffn-depth": 2,
+    "transformer-train-positions": False,
+    "lemma-dependency": "",
+}
 """Settings that change what a model computes, and the only value that our models have."""
 
 
@@ -326,10 +344,7 @@ def _norms(settings: Mapping[str, Any], refused: Any) -> dict[str, Any]:
     """Kind and places of the norms, from letters such as "dan": dropout, addition, norm."""
     names = ("preprocess", "postprocess", "postprocess-top", "postprocess-emb")
     defaults = dict(zip(names, ("", "dan", "", "d"), strict=True))
-    found = {
-        name: str(settings.get(f"transformer-{name}", defaults[name])).replace("d", "")
-        for name in names
-    }
+    found = {name: str(settings.get(f"transformer-{name}", defaults[name])).replace("d", "") for name in names}
     letters = {letter for text in found.values() for letter in text} - {"a"}
     kinds = {letter: name for name, letter in _NORM_LETTERS.items()}
     for name, text in found.items():
@@ -344,7 +359,9 @@ def _norms(settings: Mapping[str, Any], refused: Any) -> dict[str, Any]:
     }
     placement = placements.get((found["preprocess"], found["postprocess"]))
     if placement is None:
-        raise refused("transformer-postprocess", f"no such order together with transformer-preprocess: {found['preprocess']!r}")  # fmt: skip
+        raise refused(
+            "transformer-postprocess", f"no such order together with transformer-preprocess: {found['preprocess']!r}"
+        )
     for name in ("postprocess-top", "postprocess-emb"):
         if found[name] not in ("", letter):
             raise refused(f"transformer-{name}", "here only a norm can stand, or nothing")
@@ -459,9 +476,7 @@ def damaged(path: Path, problem: str) -> DataError:
     return DataError(f"{path}: {problem}", hint=_AGAIN)
 
 
-def checked_arrays(
-    found: Arrays, config: ModelConfig, vocab_sizes: tuple[int, int], path: Path
-) -> Arrays:
+def checked_arrays(found: Arrays, config: ModelConfig, vocab_sizes: tuple[int, int], path: Path) -> Arrays:
     """The arrays of a model, after their names and shapes were compared with those of its settings.
 
     Raises:
@@ -504,14 +519,10 @@ def read_yaml_vocabulary(content: bytes, origin: str) -> dict[str, int]:
         vocabulary = {str(entry): int(index) for entry, index in found.items()}
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = str(error).split("\n")[0]
-        raise DataError(
-            f"{origin}: not a vocabulary (entry: id on each line): {problem}"
-        ) from error
+        raise DataError(f"{origin}: not a vocabulary (entry: id on each line): {problem}") from error
     for entry in (EOS, UNK):
         if entry not in vocabulary:
-            raise DataError(
-                f"{origin}: there is no entry {entry}, which each vocabulary of Marian has"
-            )
+            raise DataError(f"{origin}: there is no entry {entry}, which each vocabulary of Marian has")
     return vocabulary
 
 

@@ -229,9 +229,7 @@ def _spm_files(folder: ModelFolder) -> tuple[str, str] | None:
 # Tokenizers.
 
 
-def tokenizers_of_spm(
-    folder: ModelFolder, names: tuple[str, str], *, is_tied: bool
-) -> MarianTokenizers:
+def tokenizers_of_spm(folder: ModelFolder, names: tuple[str, str], *, is_tied: bool) -> MarianTokenizers:
     """The tokenizers of a model whose vocabularies are .spm files.
 
     Args:
@@ -242,10 +240,7 @@ def tokenizers_of_spm(
         DataError: a file is damaged, or of a kind that we do not have.
     """
     contents = [folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES) for name in names]
-    sides = [
-        our_vocabulary(content, str(folder.path / name))
-        for content, name in zip(contents, names, strict=True)
-    ]
+    sides = [our_vocabulary(content, str(folder.path / name)) for content, name in zip(contents, names, strict=True)]
     are_shared = contents[0] == contents[1]
     if is_tied and not are_shared:
         raise DataError(
@@ -303,9 +298,7 @@ def our_vocabulary(content: bytes, origin: str) -> OurVocabulary:
     return OurVocabulary(library_parts(model.SerializeToString(), origin), rows)
 
 
-def _yaml_vocabularies(
-    folder: ModelFolder, names: tuple[str, str]
-) -> tuple[dict[str, int], dict[str, int]]:
+def _yaml_vocabularies(folder: ModelFolder, names: tuple[str, str]) -> tuple[dict[str, int], dict[str, int]]:
     """The ids of the entries of both sides; one object twice if it is one file."""
     for name in names:
         if not name.endswith(_YAML_ENDINGS):
@@ -334,21 +327,15 @@ def _tokenizers_of_yaml(
             hint=hint,
         )
     models = [
-        read_sentencepiece(
-            folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)
-        )
-        for name in files
+        read_sentencepiece(folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)) for name in files
     ]
     are_shared = entries[0] is entries[1]
     # Marian has no entry for padding and for the start: one behind its own stands for both.
-    with_added = [
-        {**one, SPECIAL_PIECES[1]: one.get(SPECIAL_PIECES[1], len(one))} for one in entries
-    ]
+    with_added = [{**one, SPECIAL_PIECES[1]: one.get(SPECIAL_PIECES[1], len(one))} for one in entries]
     if are_shared:
         with_added[1] = with_added[0]
     specials = [
-        SpecialEntries(one[UNK], one[SPECIAL_PIECES[1]], one[SPECIAL_PIECES[1]], one[EOS])
-        for one in with_added
+        SpecialEntries(one[UNK], one[SPECIAL_PIECES[1]], one[SPECIAL_PIECES[1]], one[EOS]) for one in with_added
     ]
     try:
         found = marian_tokenizers(
@@ -373,13 +360,13 @@ def _hint_of_cutting(entries: Iterable[str]) -> str | None:
     if any(_SPACE in entry for entry in shown):
         return f"its entries are those of SentencePiece ({_SPACE} stands for a space): copy the model of SentencePiece beside it, as source.spm and target.spm"
     if any(entry.endswith("@@") for entry in shown):
-        return "its entries are those of subword-nmt (@@ stands behind a part of a word): such models cannot be imported"
+        return (
+            "its entries are those of subword-nmt (@@ stands behind a part of a word): such models cannot be imported"
+        )
     return None
 
 
-def _word_tokenizers(
-    folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]]
-) -> MarianTokenizers:
+def _word_tokenizers(folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]]) -> MarianTokenizers:
     """The tokenizers of a model of whole words: Marian takes what stands between two spaces for a word, if it has it.
 
     Raises:
@@ -401,9 +388,7 @@ def _word_tokenizer(folder: ModelFolder, entries: Mapping[str, int]) -> tuple[To
             hint="give this entry another name, in the place of the same id, such as ##1",
         )
     layout = SpaceLayout()
-    vocabulary = {
-        word: index for index, word in enumerate((*SPECIALS, *(f" {one}" for one in words)))
-    }
+    vocabulary = {word: index for index, word in enumerate((*SPECIALS, *(f" {one}" for one in words)))}
     tokenizer = Tokenizer(TokenizerParts(layout, {**layout.empty_model(), "vocab": vocabulary}))
     rows = [entries[UNK], _NO_ROW, _NO_ROW, entries[EOS], *map(entries.__getitem__, words)]
     return Tokenizer.from_json(tokenizer.to_json()), rows
@@ -412,9 +397,7 @@ def _word_tokenizer(folder: ModelFolder, entries: Mapping[str, int]) -> tuple[To
 # Weights.
 
 
-def state_of(
-    found: NpzModel, config: ModelConfig, tokenizers: MarianTokenizers, path: Path
-) -> dict[str, Tensor]:
+def state_of(found: NpzModel, config: ModelConfig, tokenizers: MarianTokenizers, path: Path) -> dict[str, Tensor]:
     """The `state_dict` of our model.
 
     Raises:
@@ -426,9 +409,7 @@ def state_of(
             f"{path}: its vocabularies have {sizes[0]} and {sizes[-1]} entries (dim-vocabs), but the files beside it {tokenizers.sizes[0]} and {tokenizers.sizes[1]}",
             hint="model and vocabularies must be of one training: copy all files of the model again",
         )
-    arrays = checked_arrays(
-        _in_common_form(found, tokenizers.sizes[1]), config, tokenizers.sizes, path
-    )
+    arrays = checked_arrays(_in_common_form(found, tokenizers.sizes[1]), config, tokenizers.sizes, path)
     state = {}
     for part in parts_of(config):
         array = arrays[part.theirs]
@@ -493,9 +474,7 @@ def our_shortlist(found: BinaryShortlist, tokenizers: MarianTokenizers) -> bytes
     """The shortlist as `tfm shortlist` writes it."""
     ours = {row: index for index, row in enumerate(tokenizers.target_rows) if row != _NO_ROW}
     lists = [
-        []
-        if row == _NO_ROW
-        else found.translations[found.starts[row] : found.starts[row + 1]].tolist()
+        [] if row == _NO_ROW else found.translations[found.starts[row] : found.starts[row + 1]].tolist()
         for row in tokenizers.source_rows
     ]
     translations = [ours[one] for each in lists for one in each[:MOST_BEST]]
@@ -503,15 +482,11 @@ def our_shortlist(found: BinaryShortlist, tokenizers: MarianTokenizers) -> bytes
     # The entries of a vocabulary stand in the order of their frequency.
     by_frequency = [ours[row] for row in range(tokenizers.sizes[1])]
     both = tokenizers.source, tokenizers.target
-    return shortlist_content(
-        starts, np.array(translations, np.int64), np.array(by_frequency, np.int64), both
-    )
+    return shortlist_content(starts, np.array(translations, np.int64), np.array(by_frequency, np.int64), both)
 
 
 def _note_of(shortlist: BinaryShortlist) -> str:
-    sizes = (
-        f"frequent: {max(1, shortlist.frequent)}, best: {min(max(1, shortlist.best), MOST_BEST)}"
-    )
+    sizes = f"frequent: {max(1, shortlist.frequent)}, best: {min(max(1, shortlist.best), MOST_BEST)}"
     return (
         f"its shortlist is stored, and not used unless the search names it: --set 'decoding.shortlist={{{sizes}}}'; "
         "without it, all tokens are computed"
@@ -558,9 +533,7 @@ def _notes(search: Mapping[str, Any], config: ModelConfig, *, has_shortlist: boo
 # The comparison.
 
 
-def compare_with_files(
-    found: NpzModel, tokenizers: MarianTokenizers, model: Transformer
-) -> list[str]:
+def compare_with_files(found: NpzModel, tokenizers: MarianTokenizers, model: Transformer) -> list[str]:
     """Compare the log-probabilities of our model with those that numpy computes from the files, both in float64.
 
     Raises:
@@ -575,9 +548,7 @@ def compare_with_files(
         sides.append([numbers.choice(ordinary, length).tolist() for length in lengths])
     end = tokenizers.source_rows[Tokenizer.eos_id]
     sources, targets = [[*ids, end] for ids in sides[0]], sides[1]
-    arrays = {
-        name: array.astype(np.float64) for name, array in _in_common_form(found, sizes[1]).items()
-    }
+    arrays = {name: array.astype(np.float64) for name, array in _in_common_form(found, sizes[1]).items()}
     exact = copy.deepcopy(model).double()
     expected = MarianModel(arrays, found.settings).log_probs(sources, targets)
     ours_of = [

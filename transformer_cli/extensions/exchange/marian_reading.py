@@ -79,9 +79,7 @@ class MarianModel:
         self._dtype = next(iter(arrays.values())).dtype
         self._has_ssru = settings.get("transformer-decoder-autoreg", "self-attention") == "rnn"
 
-    def log_probs(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[Array]:
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Array]:
         """For each pair the log-probabilities of every token at each place of the target, (T, V).
 
         Args:
@@ -126,10 +124,7 @@ class MarianModel:
                 for row, limit, token in zip(rows, of_batch, last.tolist(), strict=True):
                     if place < limit and (not row or row[-1] != end):
                         row.append(token)
-                if all(
-                    len(row) == limit or row[-1] == end
-                    for row, limit in zip(rows, of_batch, strict=True)
-                ):
+                if all(len(row) == limit or row[-1] == end for row, limit in zip(rows, of_batch, strict=True)):
                     break
             found += rows
         return found
@@ -163,10 +158,7 @@ class MarianModel:
         num_rows = len(state.bias)
         tied = "Wemb" in self._arrays
         table = self._arrays["Wemb" if tied else "decoder_Wemb"]
-        if last is None:
-            x = np.zeros((num_rows, 1, self._width), self._dtype)
-        else:
-            x = table[last][:, None]
+        x = np.zeros((num_rows, 1, self._width), self._dtype) if last is None else table[last][:, None]
         x = self._embedded(x, state.position, "decoder")
         for index in range(len(state.memory_keys)):
             layer = f"decoder_l{index + 1}"
@@ -176,16 +168,12 @@ class MarianModel:
                 x = self._sublayer(
                     x,
                     f"{layer}_self_Wo",
-                    lambda y, name=f"{layer}_self", at=index: self._attend_to_target(
-                        name, y, state, at
-                    ),
+                    lambda y, name=f"{layer}_self", at=index: self._attend_to_target(name, y, state, at),
                 )
             x = self._sublayer(
                 x,
                 f"{layer}_context_Wo",
-                lambda y, name=f"{layer}_context", at=index: self._attend(
-                    name, y, state.memory_keys[at], state.bias
-                ),
+                lambda y, name=f"{layer}_context", at=index: self._attend(name, y, state.memory_keys[at], state.bias),
             )
             x = self._feed_forward(x, layer)
         x = self._top(x, "decoder")[:, 0]
@@ -243,9 +231,7 @@ class MarianModel:
     ) -> Array:
         for letter in str(self._settings.get(f"transformer-{option}", default)):
             if letter == "n":
-                scale, bias = (
-                    self._arrays[f"{name}_ln_{one}{suffix}"][0] for one in ("scale", "bias")
-                )
+                scale, bias = (self._arrays[f"{name}_ln_{one}{suffix}"][0] for one in ("scale", "bias"))
                 centred = x - x.mean(-1, keepdims=True)
                 variance = (centred * centred).mean(-1, keepdims=True)
                 x = scale * (centred / np.sqrt(variance + _NORM_EPS)) + bias
@@ -288,9 +274,7 @@ class MarianModel:
         product = (numbers / scale).astype(self._dtype) @ weight
         return self._lost_in_sums(numbers, product, scale, matrix, weight)
 
-    def _lost_in_sums(
-        self, numbers: Array, product: Array, scale: float, matrix: str, weight: NDArray[Any]
-    ) -> Array:
+    def _lost_in_sums(self, numbers: Array, product: Array, scale: float, matrix: str, weight: NDArray[Any]) -> Array:
         """The product without what these programs lose.
 
         They add 127 to the numbers, so that all are at least 0, and add two neighbouring products in 16 bits: a sum above 32,767 becomes
@@ -306,7 +290,7 @@ class MarianModel:
             return product
         flat = product.reshape(len(rows), -1)
         for index in np.flatnonzero(lost.any(axis=0)):
-            flat[:, large.columns[index]] += (lost[:, index] / (scale * large.scale)).astype(self._dtype)  # fmt: skip
+            flat[:, large.columns[index]] += (lost[:, index] / (scale * large.scale)).astype(self._dtype)
         return product
 
     def _heads_of(self, x: Array) -> Array:

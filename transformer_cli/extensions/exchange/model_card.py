@@ -172,25 +172,18 @@ def _reports(translator: Translator, records: RunRecords) -> list[DirectionRepor
     ]
     if not chosen:
         return []
-    report = validate(
-        translator, chosen, scores=("bleu", "chrf"), num_samples=0, with_intervals=True
-    )
+    report = validate(translator, chosen, scores=("bleu", "chrf"), num_samples=0, with_intervals=True)
     return report.parts
 
 
 def _pictures(records: RunRecords) -> dict[str, str]:
     charts = [] if records.metrics_file is None else learning_curves(records.metrics_file)
-    return {
-        f"curve-{chart.title.split()[0].lower().strip(',')}.svg": svg_of(chart) for chart in charts
-    }
+    return {f"curve-{chart.title.split()[0].lower().strip(',')}.svg": svg_of(chart) for chart in charts}
 
 
 def _head(files: TrainedFiles) -> str:
     config = files.config
-    ways = [
-        f"{name_of_language(one.source)} to {name_of_language(one.target)}"
-        for one in config.data.directions
-    ]
+    ways = [f"{name_of_language(one.source)} to {name_of_language(one.target)}" for one in config.data.directions]
     model = config.model
     with_ssru = " (SSRU in place of self-attention)" if model.decoder_layer == "ssru" else ""
     return (
@@ -205,7 +198,7 @@ def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
     if not reports:
         return "## Scores\n\nNot measured: the validation pairs are not in the folder of the run."
     decoding = translator.decoding
-    without = "" if decoding.repair else " without the repairs of `tfm`, which other programs do not have,"  # fmt: skip
+    without = "" if decoding.repair else " without the repairs of `tfm`, which other programs do not have,"
     lines = [
         "## Scores",
         "",
@@ -229,20 +222,12 @@ def _data(files: TrainedFiles, options: CardOptions, records: RunRecords) -> str
     for name in dict.fromkeys([*corpora, *given]):
         origin, license_ = corpora.get(name, (None, None))
         described = name if origin is None else f"{name}: {origin}"
-        lines.append(
-            f"| {_cell(described)} | {_cell(given.get(name) or license_ or 'not stated')} |"
-        )
+        lines.append(f"| {_cell(described)} | {_cell(given.get(name) or license_ or 'not stated')} |")
     if records.cleaning:
         lines += ["", "| training pairs | number |", "|---|--:|"]
-        shown = [
-            row
-            for row in records.cleaning
-            if row.number or not row.name.startswith(("dropped", "altered"))
-        ]
+        shown = [row for row in records.cleaning if row.number or not row.name.startswith(("dropped", "altered"))]
         lines += [f"| {_cell(row.name)} | {row.number:,} |" for row in shown]
-        others = [
-            f"{count:,} {split}" for split, count in records.num_pairs.items() if split != "train"
-        ]
+        others = [f"{count:,} {split}" for split, count in records.num_pairs.items() if split != "train"]
         if others:
             lines += ["", f"Held out: {', '.join(others)} pairs."]
     return "\n".join(lines)
@@ -270,11 +255,7 @@ def _training(files: TrainedFiles, records: RunRecords, pictures: Mapping[str, s
     if config.training.init_from:
         facts.append(f"fine-tuned from {config.training.init_from}")
     if records.hours is not None:
-        facts.append(
-            f"{records.hours:.1f} hours"
-            if records.hours >= 1
-            else f"{60 * records.hours:.0f} minutes"
-        )
+        facts.append(f"{records.hours:.1f} hours" if records.hours >= 1 else f"{60 * records.hours:.0f} minutes")
     facts += [str(environment[key]) for key in ("device", "gpu", "system") if environment.get(key)]
     packages = environment.get("packages")
     if isinstance(packages, dict) and "torch" in packages:
@@ -306,9 +287,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def card_metadata(
-    config: Config, reports: Sequence[DirectionReport], options: CardOptions, library: str
-) -> str:
+def card_metadata(config: Config, reports: Sequence[DirectionReport], options: CardOptions, library: str) -> str:
     """The metadata as YAML; nothing that neither the run nor the user says.
 
     Raises:
@@ -409,27 +388,17 @@ def weak_spots(translator: Translator, pairs: Sequence[SentencePair]) -> list[We
     ]
 
 
-def _capitals(
-    translator: Translator, sources: Sequence[str], references: Sequence[str]
-) -> WeakSpot:
+def _capitals(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> WeakSpot:
     lowered = [_texts(translator, lines) for lines in (sources, [one.upper() for one in sources])]
     wanted = [reference.lower() for reference in references]
-    plain, capital = (
-        score_corpus([text.lower() for text in texts], wanted, ["chrf"])[0].value
-        for texts in lowered
-    )
-    return WeakSpot(
-        "all in capitals", f"chrF {capital:.1f}, without capitals {plain:.1f} (case ignored)"
-    )
+    plain, capital = (score_corpus([text.lower() for text in texts], wanted, ["chrf"])[0].value for texts in lowered)
+    return WeakSpot("all in capitals", f"chrF {capital:.1f}, without capitals {plain:.1f} (case ignored)")
 
 
-def _long_input(
-    translator: Translator, sources: Sequence[str], references: Sequence[str]
-) -> WeakSpot:
+def _long_input(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> WeakSpot:
     starts = range(0, len(sources), NUM_JOINED)
     joined, wanted = (
-        [" ".join(side[start : start + NUM_JOINED]) for start in starts]
-        for side in (sources, references)
+        [" ".join(side[start : start + NUM_JOINED]) for start in starts] for side in (sources, references)
     )
     how = "split into sentences" if translator.pipeline.splits_sentences else "not split"
     value = _chrf(translator, joined, wanted)
@@ -456,8 +425,7 @@ def _numbers(translator: Translator, sources: Sequence[str]) -> WeakSpot:
         what = "with a number put at the end"
     found = _texts(translator, lines)
     num_kept = sum(
-        sorted(_DIGITS.findall(line)) == sorted(_DIGITS.findall(text))
-        for line, text in zip(lines, found, strict=True)
+        sorted(_DIGITS.findall(line)) == sorted(_DIGITS.findall(text)) for line, text in zip(lines, found, strict=True)
     )
     return WeakSpot("numbers", f"{num_kept} of {len(lines)} sentences {what} keep all their digits")
 

@@ -43,9 +43,7 @@ class ModelFolder:
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
             problem = "a file, where a folder is expected" if path.exists() else "no such folder"
-            raise MissingInputError(
-                f"{path}: {problem}", hint="give the folder that holds the files of the model"
-            )
+            raise MissingInputError(f"{path}: {problem}", hint="give the folder that holds the files of the model")
         self.path = path
 
     def __str__(self) -> str:
@@ -67,9 +65,7 @@ class ModelFolder:
             with path.open("rb") as file:
                 content = file.read(max_bytes + 1)
         except FileNotFoundError:
-            raise MissingInputError(
-                f"{path}: no such file", hint="copy the whole folder of the model"
-            ) from None
+            raise MissingInputError(f"{path}: no such file", hint="copy the whole folder of the model") from None
         except OSError as error:
             raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
         if len(content) > max_bytes:
@@ -154,9 +150,7 @@ def _require_memory(num_bytes: int, path: Path) -> None:
     require_memory(2 * num_bytes, torch.device("cpu"), f"{path}: the weights", hint=hint)
 
 
-def fitting_config(
-    settings: Mapping[str, Any], origin: str, hint: str | None = None
-) -> ModelConfig:
+def fitting_config(settings: Mapping[str, Any], origin: str, hint: str | None = None) -> ModelConfig:
     """Our settings of a model from elsewhere.
 
     Raises:
@@ -168,9 +162,7 @@ def fitting_config(
         first = error.errors()[0]
         place = "".join(f"{one}: " for one in first["loc"])
         problem = first["msg"].removeprefix("Value error, ")
-        raise DataError(
-            f"{origin}: these sizes fit no model of ours: {place}{problem}", hint=hint
-        ) from error
+        raise DataError(f"{origin}: these sizes fit no model of ours: {place}{problem}", hint=hint) from error
 
 
 def text_setting(settings: Mapping[str, Any], name: str) -> str | None:
@@ -198,9 +190,7 @@ class ModelLanguages:
     """The same as `targets` if a tag before the source names the target language; else empty."""
 
 
-def folder_languages(
-    folder: ModelFolder, named: NamedLanguages, *, codes: Sequence[str]
-) -> ModelLanguages:
+def folder_languages(folder: ModelFolder, named: NamedLanguages, *, codes: Sequence[str]) -> ModelLanguages:
     """The languages of a model.
 
     Args:
@@ -242,10 +232,7 @@ def imported_data(languages: ModelLanguages, *, normalize_unicode: bool = True) 
     [first, *others] = languages.targets
     corpora = [FileCorpus(path=CORPUS)]
     if others:
-        corpora = [
-            FileCorpus(path=f"{target}-{CORPUS}", target_language=target)
-            for target in languages.targets
-        ]
+        corpora = [FileCorpus(path=f"{target}-{CORPUS}", target_language=target) for target in languages.targets]
     return FilesData(
         source="files",
         source_language=languages.source,
@@ -283,7 +270,7 @@ def _is_code(language: str) -> bool:
 
 def _pair_in_model_name(folder: ModelFolder) -> tuple[str, str] | None:
     """Of the name of a file as in Firefox, such as model.enit.intgemm.alphas.bin."""
-    found = [re.match(r"model\.([a-z]{2})([a-z]{2})\.", one.name) for one in folder.path.glob("model.*.bin")]  # fmt: skip
+    found = [re.match(r"model\.([a-z]{2})([a-z]{2})\.", one.name) for one in folder.path.glob("model.*.bin")]
     return (found[0][1], found[0][2]) if len(found) == 1 and found[0] else None
 
 

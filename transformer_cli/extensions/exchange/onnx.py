@@ -70,9 +70,7 @@ class OnnxFormat(ExportFormat):
             found.append(Obstacle(f"model.decoder_layer: {config.model.decoder_layer}", reason))
         return found
 
-    def write(
-        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
-    ) -> None:
+    def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         graphs = path / GRAPHS
         graphs.mkdir()
         offset = _source_offset(trained)
@@ -82,9 +80,7 @@ class OnnxFormat(ExportFormat):
             with TemporaryDirectory(prefix="tfm-") as plain:
                 write_graphs(trained.model, Path(plain), source_offset=offset)
                 quantize_graphs(Path(plain), graphs)
-        add_to_folder(
-            path, {name: json_content(content) for name, content in _settings(trained).items()}
-        )
+        add_to_folder(path, {name: json_content(content) for name, content in _settings(trained).items()})
 
     def open(self, path: Path) -> OtherEngine:
         return OnnxFolder(path)
@@ -231,14 +227,9 @@ def _decoder_inputs(config: ModelConfig) -> Inputs:
     ids = torch.ones(_SENTENCES, _TARGET, dtype=torch.int64)
     memory = torch.zeros(_SENTENCES, _SOURCE, config.d_model)
     of_target, of_source = (
-        torch.zeros(_SENTENCES, config.kv_heads, length, config.head_width)
-        for length in (_PAST_TARGET, _PAST_SOURCE)
+        torch.zeros(_SENTENCES, config.kv_heads, length, config.head_width) for length in (_PAST_TARGET, _PAST_SOURCE)
     )
-    past = [
-        one.clone()
-        for _ in range(config.decoder_layers)
-        for one in (of_target, of_target, of_source, of_source)
-    ]
+    past = [one.clone() for _ in range(config.decoder_layers) for one in (of_target, of_target, of_source, of_source)]
     names = ["encoder_attention_mask", "input_ids", "encoder_hidden_states"]
     sizes: dict[str, Any] = {
         names[0]: {0: batch, 1: source},
@@ -513,9 +504,7 @@ class OnnxFolder:
         found: dict[int, Decoded] = {}
         for begin in range(0, len(order), BATCH_SENTENCES):
             batch = order[begin : begin + BATCH_SENTENCES]
-            written = self._translated(
-                [encoded[index] for index in batch], max(limits[index] for index in batch)
-            )
+            written = self._translated([encoded[index] for index in batch], max(limits[index] for index in batch))
             for index, ids in zip(batch, written, strict=True):
                 ids = ids[: limits[index]]
                 text = self._tokenizer.decode(ids, skip_special_tokens=True)

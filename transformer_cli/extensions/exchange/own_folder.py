@@ -46,9 +46,7 @@ def own_files(trained: TrainedModel, stored: Mapping[str, Tensor] | None) -> dic
     return {f"{OWN_FOLDER}/{name}": content for name, content in files.items()}
 
 
-def _files_of_weights(
-    state: Mapping[str, Tensor], stored: Mapping[str, Tensor]
-) -> dict[str, bytes]:
+def _files_of_weights(state: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> dict[str, bytes]:
     weights = find_places(state, stored)
     facts = {
         "places": {name: list(place) for name, place in weights.places.items()},
@@ -237,6 +235,4 @@ def _described(own: ModelFolder) -> _Places:
     try:
         return _Places.model_validate_json(text)
     except ValidationError as error:
-        raise DataError(
-            f"{own.path / PLACES_FILE}: not what tfm export writes", hint="copy the file again"
-        ) from error
+        raise DataError(f"{own.path / PLACES_FILE}: not what tfm export writes", hint="copy the file again") from error

@@ -180,9 +180,7 @@ def marian_tokenizers(
 
 def language_codes(vocabulary: Mapping[str, int]) -> list[str]:
     """The languages for which a vocabulary has an entry such as >>fra<<, in the order of their ids."""
-    found = (
-        LANGUAGE_CODE.fullmatch(entry) for entry in sorted(vocabulary, key=vocabulary.__getitem__)
-    )
+    found = (LANGUAGE_CODE.fullmatch(entry) for entry in sorted(vocabulary, key=vocabulary.__getitem__))
     codes = [match[1] for match in found if match is not None]
     return [code for code in codes if TAG.fullmatch(tag_of(code))]
 
@@ -197,9 +195,7 @@ def ordered_entries(vocabulary: Mapping[str, int]) -> list[str]:
     if len(entries) > MAX_ENTRIES:
         raise DataError(f"a vocabulary of {len(entries):,} entries; at most {MAX_ENTRIES:,}")
     if [vocabulary[entry] for entry in entries] != list(range(len(entries))):
-        raise DataError(
-            "the ids of the vocabulary are not 0, 1, 2, ... without gaps and duplicates"
-        )
+        raise DataError("the ids of the vocabulary are not 0, 1, 2, ... without gaps and duplicates")
     return entries
 
 
@@ -210,9 +206,7 @@ def _rows(vocab_size: int, specials: SpecialEntries, tags: Sequence[int]) -> lis
     return [*first, *(index for index in range(vocab_size) if index not in used)]
 
 
-def _tokenizer(
-    layout: SentencePieceLayout, model: SentencePieceModel, entries: Sequence[str]
-) -> Tokenizer:
+def _tokenizer(layout: SentencePieceLayout, model: SentencePieceModel, entries: Sequence[str]) -> Tokenizer:
     """A tokenizer with these entries in this order; an entry that the model lacks is hidden.
 
     The lowest score of a hidden entry keeps the cost of an unknown character, which is 10 below the lowest score.
@@ -225,9 +219,7 @@ def _tokenizer(
     listed = {*entries[num_fixed:]}
     unlisted = [[piece, score] for piece, score in model.scores.items() if piece not in listed]
     if collisions := listed & {*SPECIALS}:
-        raise DataError(
-            f"the vocabulary has an entry {min(collisions)}, the name of a special token of ours"
-        )
+        raise DataError(f"the vocabulary has an entry {min(collisions)}, the name of a special token of ours")
     content = layout.empty_model() | {"vocab": vocabulary, UNLISTED: unlisted}
     with tokenizer_errors_explained("the tokenizer cannot be built"):
         return Tokenizer(TokenizerParts(layout, content))
@@ -265,9 +257,7 @@ def unigram_vocabulary(content: Json) -> dict[str, int]:
     return vocabulary
 
 
-def unigram_tokenizers(
-    content: Json, specials: SpecialEntries, *, languages: Sequence[str] = ()
-) -> ForeignTokenizers:
+def unigram_tokenizers(content: Json, specials: SpecialEntries, *, languages: Sequence[str] = ()) -> ForeignTokenizers:
     """One tokenizer for both sides, which gives the ids of the file, in our order.
 
     Args:
@@ -285,11 +275,7 @@ def unigram_tokenizers(
         raise _refusal("model.byte_fallback is true")
     added = {token["content"] for token in _added_tokens(content)}
     fixed = {*specials, *(vocabulary[name] for name in added)}
-    scores = {
-        piece: float(score)
-        for index, (piece, score) in enumerate(model["vocab"])
-        if index not in fixed
-    }
+    scores = {piece: float(score) for index, (piece, score) in enumerate(model["vocab"]) if index not in fixed}
     if SPACE not in scores:
         raise _refusal("it has no piece for a space")
     if (crossing := crossing_piece(scores)) is not None:
@@ -374,9 +360,7 @@ def _steps(part: Any, key: str) -> list[dict[str, Any]]:
 def _added_tokens(content: Json) -> list[dict[str, Any]]:
     added = content.get("added_tokens") or []
     is_list = isinstance(added, list) and all(
-        isinstance(token, dict)
-        and isinstance(token.get("content"), str)
-        and type(token.get("id")) is int
+        isinstance(token, dict) and isinstance(token.get("content"), str) and type(token.get("id")) is int
         for token in added
     )
     if not is_list:

@@ -45,9 +45,7 @@ def tokenizer_obstacles(config: Config) -> list[Obstacle]:
     return [Obstacle(f"tokenizer.{name}", reason) for name, is_set in found.items() if is_set]
 
 
-def tokenizer_json(
-    source: Tokenizer, target: Tokenizer, form: TableForm, cleaning: CleaningConfig
-) -> Json:
+def tokenizer_json(source: Tokenizer, target: Tokenizer, form: TableForm, cleaning: CleaningConfig) -> Json:
     """The content of a tokenizer.json that normalises a text, tokenises it, and appends [EOS].
 
     A tag such as <2it> directly before the text becomes the token of this tag; other special tokens in a text are plain text if
@@ -76,9 +74,7 @@ def tokenizer_json(
         "normalizer": _normalizer(
             of_source["normalizer"],
             cleaning,
-            removes_invisible=reads_without_invisible(
-                cleaning, is_sentencepiece=source.is_sentencepiece
-            ),
+            removes_invisible=reads_without_invisible(cleaning, is_sentencepiece=source.is_sentencepiece),
         ),
         "post_processor": _appending(end, end_id),
         "decoder": _decoder(of_target["decoder"], source),

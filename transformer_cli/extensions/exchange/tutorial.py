@@ -114,14 +114,10 @@ def _imported(
 
 
 def _not_compared(model: Transformer) -> list[str]:
-    return [
-        "not compared: the tutorial is no package that can be called; the weights were converted by their names"
-    ]
+    return ["not compared: the tutorial is no package that can be called; the weights were converted by their names"]
 
 
-def _languages(
-    folder: ModelFolder, named: NamedLanguages, sizes: tuple[int, int]
-) -> tuple[str, str]:
+def _languages(folder: ModelFolder, named: NamedLanguages, sizes: tuple[int, int]) -> tuple[str, str]:
     """Source and target: as the user says, or as the sizes of the vocabularies say."""
     names = _tokenizers(folder)
     num_entries = {one: len(tutorial_vocabulary(folder.json(file))) for one, file in names.items()}
@@ -203,8 +199,7 @@ def tutorial_config(tensors: Mapping[str, Tensor], *, num_heads: int) -> ModelCo
     gain = _named(tensors, "encoder.norm.alpha", num_axes=0)
     in_layers = [found for found in map(_IN_LAYER.fullmatch, tensors) if found]
     layers = {
-        f"{stack}_layers": 1
-        + max((int(found[2]) for found in in_layers if found[1] == stack), default=-1)
+        f"{stack}_layers": 1 + max((int(found[2]) for found in in_layers if found[1] == stack), default=-1)
         for stack in ("encoder", "decoder")
     }
     settings = {
@@ -241,17 +236,13 @@ def tutorial_state(
     state = {}
     for ours, theirs in _pairs(tensors):
         if ours in state:
-            raise DataError(
-                f"the weights: {theirs} and another tensor stand for one weight, {ours}"
-            )
+            raise DataError(f"the weights: {theirs} and another tensor stand for one weight, {ours}")
         if ours not in expected:
             raise DataError(f"the weights: {theirs} is no weight of the tutorial's model")
         tensor = tensors[theirs].float()
         wanted = expected[ours].shape
         if tensor.numel() != wanted.numel() or (tensor.shape != wanted and tensor.numel() != 1):
-            raise DataError(
-                f"the weights: {theirs} has the shape {list(tensor.shape)}, not {list(wanted)}"
-            )
+            raise DataError(f"the weights: {theirs} has the shape {list(tensor.shape)}, not {list(wanted)}")
         state[ours] = tensor.reshape(wanted).clone()
     for name in sorted(expected.keys() - state.keys()):
         raise DataError(f"the weights: nothing stands for {name}")
@@ -290,9 +281,7 @@ def _named(tensors: Mapping[str, Tensor], name: str, *, num_axes: int = 2) -> Te
     return tensors[name]
 
 
-def tutorial_tokenizers(
-    files: tuple[Mapping[str, Any], Mapping[str, Any]], target_language: str
-) -> ForeignTokenizers:
+def tutorial_tokenizers(files: tuple[Mapping[str, Any], Mapping[str, Any]], target_language: str) -> ForeignTokenizers:
     """Tokenizers of source and target; the tag of the target language stands for [SOS] before each source.
 
     Args:
@@ -318,9 +307,7 @@ def tutorial_vocabulary(content: Mapping[str, Any]) -> dict[str, int]:
     Raises:
         DataError: the file is not as the tutorial writes it.
     """
-    model, cut, normalizer = (
-        content.get(name) for name in ("model", "pre_tokenizer", "normalizer")
-    )
+    model, cut, normalizer = (content.get(name) for name in ("model", "pre_tokenizer", "normalizer"))
     if not isinstance(model, dict) or model.get("type") != "WordLevel":
         raise DataError("not a tokenizer of the tutorial: its model is not of the type WordLevel")
     if cut != {"type": "Whitespace"} or normalizer is not None:
@@ -329,9 +316,7 @@ def tutorial_vocabulary(content: Mapping[str, Any]) -> dict[str, int]:
     if not isinstance(vocabulary, dict) or any(type(one) is not int for one in vocabulary.values()):
         raise DataError("not a tokenizer of the tutorial: it has no map from words to ids")
     if [vocabulary.get(name) for name in SPECIALS] != [*range(len(SPECIALS))]:
-        raise DataError(
-            f"not a tokenizer of the tutorial: its first entries are not {' '.join(SPECIALS)}"
-        )
+        raise DataError(f"not a tokenizer of the tutorial: its first entries are not {' '.join(SPECIALS)}")
     return dict(vocabulary)
 
 

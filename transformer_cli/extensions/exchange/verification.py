@@ -60,9 +60,7 @@ class CheckedTexts(NamedTuple):
     """Such as "sentences of the validation split"."""
 
 
-def checked_texts(
-    files: TrainedFiles, pipeline: TextPipeline, lines: Sequence[str] | None
-) -> CheckedTexts:
+def checked_texts(files: TrainedFiles, pipeline: TextPipeline, lines: Sequence[str] | None) -> CheckedTexts:
     """At most `NUM_CHECKED` different sentences.
 
     Args:
@@ -87,18 +85,14 @@ def checked_texts(
     return CheckedTexts(_chosen(files, pipeline, random_lines), "texts of random words")
 
 
-def _chosen(
-    files: TrainedFiles, pipeline: TextPipeline, lines: Iterator[tuple[str, int]]
-) -> list[CheckedText]:
+def _chosen(files: TrainedFiles, pipeline: TextPipeline, lines: Iterator[tuple[str, int]]) -> list[CheckedText]:
     sentences = dict.fromkeys(
         sentence for line, number in lines for sentence in _sentences(files, pipeline, line, number)
     )
     return [*islice(sentences, NUM_CHECKED)]
 
 
-def _sentences(
-    files: TrainedFiles, pipeline: TextPipeline, line: str, direction: int
-) -> Iterator[CheckedText]:
+def _sentences(files: TrainedFiles, pipeline: TextPipeline, line: str, direction: int) -> Iterator[CheckedText]:
     """The sentences of a line; without those that are cut, and those in which a special token stands as text.
 
     Also without those in which an unknown run of characters happens to be a piece of the other language in the shared
@@ -169,12 +163,8 @@ class Agreement:
         compared = f"{self.num_texts} {self.origin}, greedy search, {self.engine} and PyTorch"
         if self.scores:
             shown = ", ".join(f"{name} {value:.1f}" for name, value in self.scores)
-            return [
-                f"int8       {compared} in float32: {self.num_equal} translations are equal; {shown} against ours"
-            ]
-        rest = (
-            "" if self.num_equal == self.num_texts else ", the others from a tie of two tokens on"
-        )
+            return [f"int8       {compared} in float32: {self.num_equal} translations are equal; {shown} against ours"]
+        rest = "" if self.num_equal == self.num_texts else ", the others from a tie of two tokens on"
         return [
             f"compared   {compared}, float32",
             f"agreement  each of {self.num_tokens:,} tokens is the best one for PyTorch too; "
@@ -223,9 +213,7 @@ class Reference:
         decoded = engine.decode([text.text for text in texts], self.limits)
         for text, one in zip(texts, decoded, strict=True):
             if one.source_ids != text.request.ids:
-                raise _mismatch(
-                    text, "its tokenizer gives other ids", one.source_ids, text.request.ids
-                )
+                raise _mismatch(text, "its tokenizer gives other ids", one.source_ids, text.request.ids)
             if one.text != (expected := self._target.decode(one.target_ids)):
                 raise _mismatch(text, "it detokenises in another way", one.text, expected)
         return decoded
@@ -245,18 +233,12 @@ class Reference:
         ours = self.translator.engine
         assert isinstance(ours, ExplainingEngine)
         requests = [text.request for text in texts]
-        explanations = ours.explain(
-            requests, found, batch_tokens=GREEDY.batch_tokens, num_best=len(self._banned) + 1
-        )
-        for text, ids, explained, expected in zip(
-            texts, found, explanations, self.ids, strict=True
-        ):
+        explanations = ours.explain(requests, found, batch_tokens=GREEDY.batch_tokens, num_best=len(self._banned) + 1)
+        for text, ids, explained, expected in zip(texts, found, explanations, self.ids, strict=True):
             wrong = _first_wrong(ids, explained, self._banned)
             if wrong is not None:
                 problem = f"token {wrong + 1} of its translation is another one"
-                raise _mismatch(
-                    text, problem, self._target.decode(ids), self._target.decode(expected)
-                )
+                raise _mismatch(text, problem, self._target.decode(ids), self._target.decode(expected))
         return self._agreement(engine.describe(), found)
 
     def require_similar(self, engine: OtherEngine) -> Agreement:

@@ -9,21 +9,39 @@ SMALL_MACHINE = ("runtime.device=cpu", "runtime.threads=1", "runtime.precision=f
 """Settings of each ablation: with them, a CPU gives the same figures in each repetition."""
 
 SEQUENCES = (
-    "data.max_length=8", "data.num_pairs=30000", "training.max_steps=300", "training.warmup_steps=60",
-    "training.log_every=20", "training.validate_every=300", "training.save_every=300",
-    "validation.max_sentences=100", "validation.sequence_lengths=[5, 6, 7, 8]",
-)  # fmt: skip
+    "data.max_length=8",
+    "data.num_pairs=30000",
+    "training.max_steps=300",
+    "training.warmup_steps=60",
+    "training.log_every=20",
+    "training.validate_every=300",
+    "training.save_every=300",
+    "validation.max_sentences=100",
+    "validation.sequence_lengths=[5, 6, 7, 8]",
+)
 """Settings that make copy.yaml, reverse.yaml and sort.yaml shorter: sequences of 5 to 8 symbols, 300 updates."""
 PHRASES = (
-    "data.num_pairs=20000", "model.d_model=128", "model.d_ff=256", "training.batch_tokens=512",
-    "training.max_steps=300", "training.warmup_steps=60", "training.log_every=20", "training.validate_every=300",
-    "training.save_every=300", "validation.max_sentences=100", "validation.scores=[bleu]", "decoding.beam_size=1",
-)  # fmt: skip
+    "data.num_pairs=20000",
+    "model.d_model=128",
+    "model.d_ff=256",
+    "training.batch_tokens=512",
+    "training.max_steps=300",
+    "training.warmup_steps=60",
+    "training.log_every=20",
+    "training.validate_every=300",
+    "training.save_every=300",
+    "validation.max_sentences=100",
+    "validation.scores=[bleu]",
+    "decoding.beam_size=1",
+)
 """Settings that make en-it.yaml shorter: a narrower model, 300 updates of 512 tokens."""
 LONGER_PHRASES = (
-    *PHRASES, "training.max_steps=500", "training.warmup_steps=100", "training.validate_every=500",
+    *PHRASES,
+    "training.max_steps=500",
+    "training.warmup_steps=100",
+    "training.validate_every=500",
     "training.save_every=500",
-)  # fmt: skip
+)
 """The same with 500 updates, for what begins late."""
 
 
@@ -270,9 +288,7 @@ LEARNING = (
         ),
         variants=(
             Variant("pre-norm"),
-            Variant(
-                "post-norm, warm-up", ("model.norm_placement=post", "training.warmup_steps=100")
-            ),
+            Variant("post-norm, warm-up", ("model.norm_placement=post", "training.warmup_steps=100")),
             Variant("post-norm", ("model.norm_placement=post",)),
         ),
         measures=("training loss", "loss", "symbols"),

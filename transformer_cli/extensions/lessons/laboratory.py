@@ -68,9 +68,7 @@ class Trained:
         """The losses that the training has reported: `train` or `validation`."""
         records = read_json_lines(self.metrics_file)
         return [
-            loss
-            for record in records
-            if record.get("kind") == kind and isinstance(loss := record.get("loss"), float)
+            loss for record in records if record.get("kind") == kind and isinstance(loss := record.get("loss"), float)
         ]
 
 
@@ -88,30 +86,20 @@ def _mean(values: Iterable[float]) -> float:
 
 
 MEASURES = {
-    "training loss": Measure(
-        "training loss, nats per token", lambda one: one.reported("train")[-1], 3
-    ),
+    "training loss": Measure("training loss, nats per token", lambda one: one.reported("train")[-1], 3),
     "loss": Measure("validation loss, nats per token", lambda one: one.report.loss, 3),
     "perplexity": Measure("perplexity", lambda one: one.report.perplexity, 2),
-    "forced": Measure(
-        "right tokens if the target is given, %", lambda one: 100 * one.calibration.accuracy, 1
-    ),
+    "forced": Measure("right tokens if the target is given, %", lambda one: 100 * one.calibration.accuracy, 1),
     "symbols": Measure(
         "right symbols when generated, %", lambda one: _mean(row.symbols for row in one.exact_matches), 1
     ),
-    "exact": Measure(
-        "whole sequences right, %", lambda one: _mean(row.exact for row in one.exact_matches), 1
-    ),
+    "exact": Measure("whole sequences right, %", lambda one: _mean(row.exact for row in one.exact_matches), 1),
     "bleu": Measure("BLEU", lambda one: one.report.metric("bleu"), 1),
     "unknown": Measure("words that are [UNK], %", lambda one: one.report.metric("unknown"), 1),
     "length": Measure("length, references = 1", lambda one: one.report.metric("length_ratio"), 3),
-    "confidence": Measure(
-        "mean probability of the best token, %", lambda one: 100 * one.calibration.confidence, 1
-    ),
-    "calibration": Measure(
-        "expected calibration error, %", lambda one: 100 * one.calibration.error, 1
-    ),
-}  # fmt: skip
+    "confidence": Measure("mean probability of the best token, %", lambda one: 100 * one.calibration.confidence, 1),
+    "calibration": Measure("expected calibration error, %", lambda one: 100 * one.calibration.error, 1),
+}
 """By the name that an ablation uses."""
 
 
@@ -131,9 +119,7 @@ def nothing_hidden(model: Transformer, x: Tensor) -> None:
     """No causal mask: each position of the target reads all others, later ones too."""
 
 
-def queries_without_scaling(
-    attention: MultiHeadAttention, queries: Tensor, rotation: Rotation | None
-) -> Tensor:
+def queries_without_scaling(attention: MultiHeadAttention, queries: Tensor, rotation: Rotation | None) -> Tensor:
     """Queries (B, H, Q, K) times sqrt(K), which undoes the division of the scores by sqrt(K)."""
     scaled: Tensor = _queries(attention, queries, rotation)
     return scaled * math.sqrt(scaled.size(-1))
@@ -265,9 +251,7 @@ def _run_names(variants: Sequence[Variant]) -> list[str]:
     """The name of the run of each variant; variants that differ only in decoding share the first one's."""
     names: dict[tuple[tuple[str, ...], str | None], str] = {}
     for variant in variants:
-        names.setdefault(
-            variant.training, re.sub(r"[^a-z0-9]+", "-", variant.label.lower()).strip("-")
-        )
+        names.setdefault(variant.training, re.sub(r"[^a-z0-9]+", "-", variant.label.lower()).strip("-"))
     return [names[variant.training] for variant in variants]
 
 
@@ -282,9 +266,7 @@ def _try(
     with replaced(variant.replaced):
         run = train(config, callbacks=callbacks(variant), runs_folder=folder)
         asked = override_settings(config, variant.decoding)
-        translator = load_translator(
-            run.folder, which="last", decoding=asked.decoding, runtime=asked.runtime
-        )
+        translator = load_translator(run.folder, which="last", decoding=asked.decoding, runtime=asked.runtime)
         trained = Trained(
             config,
             RunFolder(run.folder).metrics_file,

@@ -108,19 +108,13 @@ class RequestGuard:
             shown = on_one_line(scope["path"], 100)
             logger.debug("%s %s: %d, %.3f s", scope["method"], shown, status, seconds)
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, send: Send, is_started: Callable[[], bool]
-    ) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, is_started: Callable[[], bool]) -> None:
         path = scope["path"]
         try:
             limits = self._service.limits
             has_file = path in _PATHS_OF_FILES
             most = limits.max_file_bytes if has_file else limits.max_body_bytes
-            if (
-                self._keys.are_required
-                and not await self._has_key(scope)
-                and most > limits.max_body_bytes
-            ):
+            if self._keys.are_required and not await self._has_key(scope) and most > limits.max_body_bytes:
                 # The key may be a field of the form, which is known only when the form is received.
                 most = limits.max_body_bytes
                 advice = "; a larger file needs its API key in the header Authorization"
@@ -236,9 +230,7 @@ def check_content_length(scope: Scope, most: int, advice: str = "") -> None:
 class ReceivedBody:
     """The body of a request: refused when it becomes too large, and counted while it is received if it is large."""
 
-    def __init__(
-        self, receive: Receive, service: TranslationService, most: int, advice: str
-    ) -> None:
+    def __init__(self, receive: Receive, service: TranslationService, most: int, advice: str) -> None:
         self._receive = receive
         self._service = service
         self._most, self._advice = most, advice

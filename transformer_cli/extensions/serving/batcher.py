@@ -609,9 +609,7 @@ class Batcher:
         self._seconds_of_others += seconds
         return seconds
 
-    def _finish(
-        self, unit: Unit, result: Any = None, *, error: BaseException | None = None
-    ) -> None:
+    def _finish(self, unit: Unit, result: Any = None, *, error: BaseException | None = None) -> None:
         with self._changed:
             if self._running.get(unit.place) is unit:
                 del self._running[unit.place]
@@ -657,9 +655,7 @@ class EngineOfJob:
     job: Job
     ready: Callable[[], None]
 
-    def translate(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> list[list[Hypothesis]]:
+    def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         shared, conditions = self.shared, search_conditions(self.shared.model_digest, options)
         keys = [key_of(conditions, tuple(request)) for request in requests]
@@ -710,9 +706,7 @@ class EngineOfJob:
 
         def explained(batch: Sequence[tuple[Request, TokenIds]]) -> list[Explanation]:
             of_batch, their_targets = [one for one, _ in batch], [target for _, target in batch]
-            return engine.explain(
-                of_batch, their_targets, batch_tokens=batch_tokens, num_best=num_best
-            )
+            return engine.explain(of_batch, their_targets, batch_tokens=batch_tokens, num_best=num_best)
 
         kind = WorkKind(
             num_best,
@@ -763,6 +757,4 @@ def _num_bytes(hypotheses: Sequence[Hypothesis]) -> int:
 @lru_cache(maxsize=1024)
 def search_conditions(model_digest: str, options: DecodingConfig) -> bytes:
     """The hash of a model and of settings of decoding."""
-    return hashlib.blake2b(
-        f"{model_digest}\n{options.model_dump_json()}".encode(), digest_size=16
-    ).digest()
+    return hashlib.blake2b(f"{model_digest}\n{options.model_dump_json()}".encode(), digest_size=16).digest()

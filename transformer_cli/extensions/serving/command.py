@@ -25,14 +25,10 @@ MaxRequestsOption = Annotated[
 MaxCharactersOption = Annotated[
     int, typer.Option("--max-characters", min=1, max=1_000_000, help="Characters of one text.")
 ]
-MaxTextsOption = Annotated[
-    int, typer.Option("--max-texts", min=1, max=10_000, help="Texts of one request.")
-]
+MaxTextsOption = Annotated[int, typer.Option("--max-texts", min=1, max=10_000, help="Texts of one request.")]
 MaxFilesOption = Annotated[
     int,
-    typer.Option(
-        "--max-files", min=1, max=1000, help="Files that are translated at once; others wait."
-    ),
+    typer.Option("--max-files", min=1, max=1000, help="Files that are translated at once; others wait."),
 ]
 MaxSegmentsOption = Annotated[
     int,
@@ -54,15 +50,11 @@ MaxFileCharactersOption = Annotated[
 ]
 DeadlineOption = Annotated[
     float,
-    typer.Option(
-        "--deadline", min=0.1, max=3600.0, help="Seconds for one request; then it gets 503."
-    ),
+    typer.Option("--deadline", min=0.1, max=3600.0, help="Seconds for one request; then it gets 503."),
 ]
 CacheOption = Annotated[
     int,
-    typer.Option(
-        "--cache-mib", min=0, max=1 << 20, help="Memory for translations that are kept, in MiB."
-    ),
+    typer.Option("--cache-mib", min=0, max=1 << 20, help="Memory for translations that are kept, in MiB."),
 ]
 
 
@@ -82,9 +74,7 @@ HostOption = Annotated[
     ),
 ]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")]
-OverridesOption = Annotated[
-    Overrides, set_option("decoding.beam_size=8", completion.settings_of_serving)
-]
+OverridesOption = Annotated[Overrides, set_option("decoding.beam_size=8", completion.settings_of_serving)]
 ApiKeysOption = Annotated[
     Path | None,
     typer.Option("--api-keys", help="A file with one key on each line. Default: no key is needed."),

@@ -81,9 +81,7 @@ class ServedGlossary:
     def as_json_of_v3(self) -> dict[str, Any]:
         """Its facts in the form of version 3 of DeepL's interface, where a glossary has a dictionary for each direction."""
         facts = self.as_json()
-        dictionary = {
-            name: facts.pop(name) for name in ("source_lang", "target_lang", "entry_count")
-        }
+        dictionary = {name: facts.pop(name) for name in ("source_lang", "target_lang", "entry_count")}
         return {**facts, "dictionaries": [dictionary]}
 
 
@@ -152,9 +150,7 @@ def sent_terms(entries: str, entries_format: str) -> Glossary:
     if not terms:
         raise bad_request("Parameter 'entries' holds no terms.")
     if len(terms) > _MAX_TERMS_OF_ONE:
-        raise bad_request(
-            f"Too many terms: {len(terms)}, but at most {_MAX_TERMS_OF_ONE} are possible."
-        )
+        raise bad_request(f"Too many terms: {len(terms)}, but at most {_MAX_TERMS_OF_ONE} are possible.")
     return Glossary.of(terms)
 
 
@@ -251,9 +247,7 @@ class DeepLApi:
         if not texts or "text" not in values:
             raise bad_request("Parameter 'text' not specified.")
         if len(texts) > _MAX_TEXTS:
-            raise bad_request(
-                f"Too many texts: {len(texts)}, but at most {_MAX_TEXTS} are possible."
-            )
+            raise bad_request(f"Too many texts: {len(texts)}, but at most {_MAX_TEXTS} are possible.")
         _require(values, "target_lang")
         self._service.check_texts(texts)
         _refuse_unknown(values)
@@ -262,9 +256,7 @@ class DeepLApi:
         usual = "nonewlines" if handling == "html" else "1"
         options = _SPLITTING.get(values.word("split_sentences", usual))
         if options is None:
-            raise bad_request(
-                f"Value for 'split_sentences' not supported; {', '.join(_SPLITTING)} are."
-            )
+            raise bad_request(f"Value for 'split_sentences' not supported; {', '.join(_SPLITTING)} are.")
         source, target, terms = await self._wanted(request, values)
         sources = await self._service.source_languages(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
@@ -306,7 +298,7 @@ class DeepLApi:
             raise bad_request("Invalid file: its kind is not supported.")
         wanted = values.text("output_format").lower()
         if wanted and f".{wanted}" not in file_format.endings:
-            raise bad_request("Value for 'output_format' not supported: it must be that of the file.")  # fmt: skip
+            raise bad_request("Value for 'output_format' not supported: it must be that of the file.")
         source, target, terms = await self._wanted(request, values)
         sent = SentFile(
             values.text("filename") or file.name,
@@ -342,9 +334,7 @@ class DeepLApi:
             raise RefusedRequest(404, "Document not found.")
         return download(found.unique, data)
 
-    async def _translated(
-        self, job: Job, sent: SentFile, progress: FileProgress
-    ) -> FinishedFile | RefusedRequest:
+    async def _translated(self, job: Job, sent: SentFile, progress: FileProgress) -> FinishedFile | RefusedRequest:
         try:
             with self._service.counting_file():
                 return await self._files.translated(None, job, sent, progress)
@@ -387,9 +377,7 @@ class DeepLApi:
         runs = self._service.runs
         listed = runs.sources if kind == "source" else runs.targets
         more: dict[str, bool] = {} if kind == "source" else {"supports_formality": False}
-        return JSONResponse(
-            [{"language": deepl_code(one), "name": shown_name(one), **more} for one in listed]
-        )
+        return JSONResponse([{"language": deepl_code(one), "name": shown_name(one), **more} for one in listed])
 
     async def usage(self, request: Request) -> JSONResponse:
         """GET /v2/usage: the number of characters since the start of the server."""
@@ -423,9 +411,7 @@ class DeepLApi:
         entries_format = values.text("entries_format") or "tsv"
         if entries_format not in ("tsv", "csv"):
             raise bad_request("Value for 'entries_format' not supported; tsv and csv are.")
-        languages = Direction(
-            self._language(values, "source_lang"), self._language(values, "target_lang")
-        )
+        languages = Direction(self._language(values, "source_lang"), self._language(values, "target_lang"))
         terms = sent_terms(values.text("entries"), entries_format)
         self._check_room(terms)
         unique = str(uuid.uuid4())
@@ -472,11 +458,7 @@ class DeepLApi:
         all_terms = [*(each.terms for each in self._sent_glossaries.values()), terms]
         entries = [entry for each in all_terms for entry in each.entries]
         num_characters = sum(len(entry.source) + len(entry.target) for entry in entries)
-        if (
-            len(all_terms) > _MAX_GLOSSARIES
-            or len(entries) > _MAX_TERMS
-            or num_characters > _MAX_CHARACTERS_OF_TERMS
-        ):
+        if len(all_terms) > _MAX_GLOSSARIES or len(entries) > _MAX_TERMS or num_characters > _MAX_CHARACTERS_OF_TERMS:
             raise RefusedRequest(456, "Quota exceeded: delete a glossary.")
 
     def _glossaries_of(self, owner: bytes) -> Glossaries:
@@ -513,9 +495,7 @@ class DeepLApi:
                 raise
             raise bad_request(f"Value for '{name}' not supported.") from None
 
-    async def _wanted(
-        self, request: Request, values: RequestValues
-    ) -> tuple[str, str, RequiredTerms | None]:
+    async def _wanted(self, request: Request, values: RequestValues) -> tuple[str, str, RequiredTerms | None]:
         """The languages of source (or auto) and target, and the terms of the glossary that a request names."""
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO

@@ -197,9 +197,7 @@ class FileTranslations:
                 job=job,
             ),
         )
-        [source] = await self._service.source_languages(
-            [sample_of(document)], sent.source, sent.target
-        )
+        [source] = await self._service.source_languages([sample_of(document)], sent.source, sent.target)
         found = TranslatedDocument(sent.data, 0, ())
         if source.language == sent.target and sent.is_refused_unchanged:
             raise bad_request("Source and target language are the same.")
@@ -293,9 +291,7 @@ class FilesApi:
         finally:
             working.cancel()
 
-    async def _answer(
-        self, request: Request, job: Job, sent: SentFile, progress: FileProgress
-    ) -> dict[str, Any]:
+    async def _answer(self, request: Request, job: Job, sent: SentFile, progress: FileProgress) -> dict[str, Any]:
         """The address of the translated file, and what is to be said of its texts."""
         found = await self._files.translated(request, job, sent, progress)
         address = f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(found.unique)}"

@@ -58,9 +58,7 @@ class TextLanguageDetector(LanguageDetector):
         if not any(character.isalpha() for character in text):
             return [Detected(language, 0.0) for language in languages]
         found = self.probabilities(text[:_MAX_CHARACTERS])
-        detected = [
-            Detected(language, found.get(primary_language(language), 0.0)) for language in languages
-        ]
+        detected = [Detected(language, found.get(primary_language(language), 0.0)) for language in languages]
         return sorted(detected, key=lambda one: -one.probability)
 
     def source_of(self, text: str, possible: Sequence[str], target: str) -> Detected:

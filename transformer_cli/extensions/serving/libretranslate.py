@@ -81,8 +81,7 @@ class LibreTranslateApi:
         answer: dict[str, Any] = {"translatedText": [one.text for one in translated]}
         if source.lower() == "auto":
             answer["detectedLanguage"] = [
-                {"confidence": percent(one.probability), "language": one.language}
-                for one in sources
+                {"confidence": percent(one.probability), "language": one.language} for one in sources
             ]
         if num_alternatives:
             answer["alternatives"] = [list(one.alternatives) for one in translated]
@@ -107,12 +106,8 @@ class LibreTranslateApi:
             raise bad_request("Invalid request: missing q parameter")
         texts = values.listed("q")
         self._service.check_texts(texts)
-        found = await self._service.detected_languages(
-            "\n".join(texts), self._service.runs.languages
-        )
-        return JSONResponse(
-            [{"confidence": percent(one.probability), "language": one.language} for one in found]
-        )
+        found = await self._service.detected_languages("\n".join(texts), self._service.runs.languages)
+        return JSONResponse([{"confidence": percent(one.probability), "language": one.language} for one in found])
 
     async def suggest(self, request: Request) -> JSONResponse:
         """POST /suggest: suggestions of better translations are not taken."""
@@ -130,9 +125,7 @@ class LibreTranslateApi:
                 "keyRequired": self._keys.are_required,
                 "suggestions": False,
                 "filesTranslation": True,
-                "supportedFilesFormat": [
-                    ending for each in available_formats() for ending in each.endings
-                ],
+                "supportedFilesFormat": [ending for each in available_formats() for ending in each.endings],
                 "language": {
                     "source": {"code": first.source, "name": shown_name(first.source)},
                     "target": {"code": first.target, "name": shown_name(first.target)},
@@ -169,11 +162,7 @@ def _texts_and_languages(values: RequestValues) -> tuple[str | list[str], str, s
     if isinstance(texts, list) and not values.is_json and len(texts) == 1:
         texts = texts[0]
     if not values.is_json:
-        texts = (
-            [_with_unix_breaks(each) for each in texts]
-            if isinstance(texts, list)
-            else _with_unix_breaks(texts)
-        )
+        texts = [_with_unix_breaks(each) for each in texts] if isinstance(texts, list) else _with_unix_breaks(texts)
     source, target = values.text("source"), values.text("target")
     for name, value in (("q", texts), ("source", source), ("target", target)):
         if not value:

@@ -47,9 +47,7 @@ class Limits:
 class RefusedRequest(Exception):
     """A request that is not fulfilled: the status code of HTTP, and a sentence for the client."""
 
-    def __init__(
-        self, status: int, message: str, *, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, status: int, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message

@@ -56,8 +56,7 @@ class ServerMetrics:
 
     def _lines(self) -> Iterator[str]:
         requests = {
-            f'path="{path}",status="{status}"': count
-            for (path, status), count in sorted(self._requests.items())
+            f'path="{path}",status="{status}"': count for (path, status), count in sorted(self._requests.items())
         }
         yield from _metric("tfm_requests_total counter Requests that were answered.", requests)
         yield from self._histogram()
@@ -67,10 +66,12 @@ class ServerMetrics:
             "tfm_requests_active gauge Requests that are translated or wait for it.": service.num_active,
             "tfm_requests_refused_total counter Requests that were refused because too many waited.": service.num_refused,
             "tfm_characters_total counter Characters of texts to translate.": service.num_characters,
-            "process_start_time_seconds gauge When the process started, in seconds since 1970.": round(self._started_at, 3),
+            "process_start_time_seconds gauge When the process started, in seconds since 1970.": round(
+                self._started_at, 3
+            ),
             "process_cpu_seconds_total counter CPU seconds of the process.": round(time.process_time(), 3),
             "process_resident_memory_bytes gauge Memory of the process.": resident_bytes(),
-        }  # fmt: skip
+        }
         for described, value in single.items():
             yield from _metric(described, {"": value})
         if service.is_ready:
@@ -105,7 +106,7 @@ class ServerMetrics:
             "tfm_tokens_total counter Source tokens that were computed.": lambda one: one.counts.num_tokens,
             "tfm_busy_seconds_total counter Seconds in which the engine computed.": lambda one: one.counts.busy_seconds,
             "tfm_sentences_waiting gauge Sentences that wait for a batch.": lambda one: one.num_pending,
-        }  # fmt: skip
+        }
         for described, of_batcher in of_batchers.items():
             yield from _metric(described, {run: of_batcher(one) for run, one in batchers.items()})
 

@@ -21,16 +21,12 @@ def opus_cat_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         values = await read_values(request)
         key = values.text("tokenCode") or key_in_header(request.headers.get("authorization", ""))
         await keys.check(request, key, RefusedRequest(403, "Invalid API key"))
-        text, source, target = (
-            values.text(name) for name in ("input", "srcLangCode", "trgLangCode")
-        )
+        text, source, target = (values.text(name) for name in ("input", "srcLangCode", "trgLangCode"))
         if not source or not target:
             raise bad_request("Invalid request: srcLangCode and trgLangCode are needed")
         service.check_texts([text])
         languages = service.language(source), service.language(target)
-        [translated] = await service.translate_between(
-            request, [(text, languages[0])], languages[1], TextOptions()
-        )
+        [translated] = await service.translate_between(request, [(text, languages[0])], languages[1], TextOptions())
         return JSONResponse({"translation": translated.text, **fields_of(translated.estimate)})
 
     async def language_pairs(request: Request) -> JSONResponse:

@@ -143,17 +143,13 @@ def stream_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         direction = service.direction(detected.language, target)
         job = service.enter()
         try:
-            placed = await service.run(
-                request, job, lambda _: placed_sentences(direction.translator, text)
-            )
+            placed = await service.run(request, job, lambda _: placed_sentences(direction.translator, text))
         except BaseException:
             service.leave(job)
             raise
         start["numSentences"] = len(placed.sentences)
         service.num_characters += len(text)
-        return StreamOfJob(
-            service, job, _stream_lines(service, request, job, direction, placed, start)
-        )
+        return StreamOfJob(service, job, _stream_lines(service, request, job, direction, placed, start))
 
     return [Route("/translate_stream", translate_stream, methods=["POST"])]
 
@@ -176,17 +172,13 @@ async def _stream_lines(
             for sentence, of_sentence in zip(chunk, found, strict=True):
                 translated += sentence.before
                 values = of_sentence.as_json(sentence.start, len(translated))
-                yield json_line(
-                    {"type": "sentence", "index": number, "before": sentence.before, **values}
-                )
+                yield json_line({"type": "sentence", "index": number, "before": sentence.before, **values})
                 translated += of_sentence.target
                 number += 1
     except RefusedRequest as refusal:
         yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})
         return
-    yield json_line(
-        {"type": "end", "after": placed.after, "translatedText": translated + placed.after}
-    )
+    yield json_line({"type": "end", "after": placed.after, "translatedText": translated + placed.after})
 
 
 def _chunks(sentences: Sequence[PlacedSentence]) -> Iterator[Sequence[PlacedSentence]]:
@@ -211,9 +203,7 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         found = await result_of(
             request,
             values,
-            lambda translator, _: sentence_alternatives(
-                translator, sentence, prefix, num_alternatives=wanted
-            ),
+            lambda translator, _: sentence_alternatives(translator, sentence, prefix, num_alternatives=wanted),
         )
         source = {"text": sentence, "words": word_spans(sentence)}
         return JSONResponse({"source": source, "alternatives": [one.as_json() for one in found]})
@@ -225,14 +215,9 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         found = await result_of(
             request,
             values,
-            lambda translator, job: likely_words(
-                translator, sentence, prefix, num_words=_NUM_WORDS, check=job.check
-            ),
+            lambda translator, job: likely_words(translator, sentence, prefix, num_words=_NUM_WORDS, check=job.check),
         )
-        words = [
-            {"text": one.text, "prefix": one.prefix, "probability": round(one.probability, 4)}
-            for one in found
-        ]
+        words = [{"text": one.text, "prefix": one.prefix, "probability": round(one.probability, 4)} for one in found]
         return JSONResponse({"words": words})
 
     async def checked_values(request: Request) -> RequestValues:
@@ -249,11 +234,9 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
             raise bad_request("Invalid request: q and prefix must be one line each")
         return values
 
-    async def result_of(
-        request: Request, values: RequestValues, work: Callable[[Translator, Job], Any]
-    ) -> Any:
+    async def result_of(request: Request, values: RequestValues, work: Callable[[Translator, Job], Any]) -> Any:
         """What `work` makes with the translator of the languages of a request."""
-        source, target = service.language(values.text("source")), service.language(values.text("target"))  # fmt: skip
+        source, target = service.language(values.text("source")), service.language(values.text("target"))
         direction = service.direction(source, target)
 
         def translated(job: Job) -> Any:
@@ -288,9 +271,7 @@ def explain_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         limits = {"beam": MAX_BEAM, "nbest": MAX_BEAM, "topk": _MAX_ALTERNATIVES}
         counts = {name: values.count(name, most) for name, most in limits.items()}
         if max(len(text), len(prefix)) > _MAX_CHARACTERS or "\n" in text + prefix:
-            raise bad_request(
-                f"Invalid request: q must be one line of at most {_MAX_CHARACTERS} characters"
-            )
+            raise bad_request(f"Invalid request: q must be one line of at most {_MAX_CHARACTERS} characters")
         direction = service.direction(service.language(source), service.language(target))
         asked = {
             "beam_size": counts["beam"] or None,

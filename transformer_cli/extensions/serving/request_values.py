@@ -137,13 +137,9 @@ def read_api_keys(path: Path) -> ApiKeys:
     lines = [line.strip() for line in text.splitlines()]
     keys = [line for line in lines if line and not line.startswith("#")]
     if not keys:
-        raise DataError(
-            f"--api-keys {path}: the file holds no key", hint="write one key on each line"
-        )
+        raise DataError(f"--api-keys {path}: the file holds no key", hint="write one key on each line")
     if len(keys) > _MAX_KEYS:
-        raise DataError(
-            f"--api-keys {path}: {len(keys)} keys, but at most {_MAX_KEYS} are possible"
-        )
+        raise DataError(f"--api-keys {path}: {len(keys)} keys, but at most {_MAX_KEYS} are possible")
     if (num_short := sum(len(key) < _SHORT_KEY for key in keys)) > 0:
         logger.warning(
             "--api-keys %s: %d of %d keys have less than %d characters, so that they could be guessed",
@@ -312,9 +308,7 @@ def _decoded(place: str, encoded: bytes) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise bad_request(f"Invalid request: the {place} is not UTF-8") from None
     except ValueError:
-        raise bad_request(
-            f"Invalid request: the {place} has more than {_MAX_FIELDS} fields"
-        ) from None
+        raise bad_request(f"Invalid request: the {place} has more than {_MAX_FIELDS} fields") from None
 
 
 async def _received(value: str | UploadFile) -> str | ReceivedFile:
@@ -322,9 +316,7 @@ async def _received(value: str | UploadFile) -> str | ReceivedFile:
     if isinstance(value, str):
         return value
     try:
-        return ReceivedFile(
-            _with_ending(value.filename or "", value.content_type), await value.read()
-        )
+        return ReceivedFile(_with_ending(value.filename or "", value.content_type), await value.read())
     finally:
         await value.close()
 
@@ -366,7 +358,5 @@ def _checked(name: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise bad_request(
-            f"Invalid request: {name} is not valid Unicode: it has lone surrogates"
-        ) from None
+        raise bad_request(f"Invalid request: {name} is not valid Unicode: it has lone surrogates") from None
     return value

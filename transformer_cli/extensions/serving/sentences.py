@@ -53,9 +53,7 @@ class UnspacedWords(NamedTuple):
     links: tuple[Link, ...]
 
 
-def unspaced_words(
-    pipeline: TextPipeline, source: str, explained: Translation
-) -> UnspacedWords | None:
+def unspaced_words(pipeline: TextPipeline, source: str, explained: Translation) -> UnspacedWords | None:
     """The words of both texts; None if white space shows them, or if the places of the tokens are not known.
 
     Args:
@@ -73,9 +71,7 @@ def unspaced_words(
     of_source = [
         [
             (places[start], places[end - 1] + 1) if end > start >= 0 else (start, end)
-            for start, end in spans_in_line(
-                part.request.ids, part.text, place, pipeline.source_tokenizer
-            )
+            for start, end in spans_in_line(part.request.ids, part.text, place, pipeline.source_tokenizer)
         ]
         for part, place in zip(prepared.parts, places_of_parts(prepared), strict=True)
     ]
@@ -96,9 +92,7 @@ def unspaced_words(
     return UnspacedWords(source_words, target_words, tuple(dict.fromkeys(links)))
 
 
-def _target_spans(
-    pipeline: TextPipeline, text: str, parts: Sequence[Sequence[int]]
-) -> list[list[Span]] | None:
+def _target_spans(pipeline: TextPipeline, text: str, parts: Sequence[Sequence[int]]) -> list[list[Span]] | None:
     """For each part, the places of its tokens in the translation; None if a part does not stand there."""
     tokenizer, place = pipeline.target_tokenizer, 0
     found = []
@@ -110,12 +104,7 @@ def _target_spans(
         place = start + len(of_part)
         spans = tokenizer.decoded_spans(list(ids))
         # A token behind the text, such as [EOS], stands nowhere.
-        found.append(
-            [
-                (start + first, start + end) if start + first < place else (-2, -1)
-                for first, end in spans
-            ]
-        )
+        found.append([(start + first, start + end) if start + first < place else (-2, -1) for first, end in spans])
     return found
 
 
@@ -155,9 +144,7 @@ class DetailedSentence(NamedTuple):
 
     def as_json(self, start: int, target_start: int) -> dict[str, Any]:
         """Plain values; `start` and `target_start` are the places of the sentence in both texts."""
-        target_words: dict[str, Any] = {
-            "words": word_spans(self.target) if self.words is None else self.words.target
-        }
+        target_words: dict[str, Any] = {"words": word_spans(self.target) if self.words is None else self.words.target}
         if self.probabilities:
             target_words["probabilities"] = [round(each, 4) for each in self.probabilities]
         return {
@@ -228,9 +215,7 @@ def _details_through(first: Translation, pivot: str, second: Translation) -> Lin
     return replace(second.details, links=tuple(links))
 
 
-def detailed_sentence(
-    pipeline: TextPipeline, source: str, target: str, explained: Translation
-) -> DetailedSentence:
+def detailed_sentence(pipeline: TextPipeline, source: str, target: str, explained: Translation) -> DetailedSentence:
     """A translated sentence with its words.
 
     Args:
@@ -381,9 +366,7 @@ def sentence_alternatives(
     [translation] = searching.translate([sentence], prefixes=[prefix])
     explained = _explained(searching, sentence, prefix)
     return [
-        SentenceAlternative(
-            one.score, explained.get(one.text) or DetailedSentence(sentence, one.text, (), None, ())
-        )
+        SentenceAlternative(one.score, explained.get(one.text) or DetailedSentence(sentence, one.text, (), None, ()))
         for one in translation.alternatives
     ]
 
@@ -393,13 +376,8 @@ def _alternatives_of_pivot(
 ) -> list[SentenceAlternative]:
     """What the second of two models can make of what the first one has written; without links to the words of the source."""
     pivot = pivot_of(translator, sentence)
-    found = sentence_alternatives(
-        replace(translator, before=None), pivot, prefix, num_alternatives=num_alternatives
-    )
-    return [
-        replace(each, details=each.details._replace(source=sentence, links=(), words=None))
-        for each in found
-    ]
+    found = sentence_alternatives(replace(translator, before=None), pivot, prefix, num_alternatives=num_alternatives)
+    return [replace(each, details=each.details._replace(source=sentence, links=(), words=None)) for each in found]
 
 
 def pivot_of(translator: Translator, sentence: str) -> str:
@@ -424,9 +402,7 @@ def _decoding(decoding: DecodingConfig, num_alternatives: int) -> DecodingConfig
     return decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})
 
 
-def _explained(
-    translator: Translator, sentence: str, prefix: str
-) -> Mapping[str, DetailedSentence]:
+def _explained(translator: Translator, sentence: str, prefix: str) -> Mapping[str, DetailedSentence]:
     """The hypotheses of the search by their texts; none for a sentence that the model reads in parts."""
     pipeline, engine, decoding = translator.pipeline, translator.engine, translator.decoding
     prepared = pipeline.prepare(sentence, prefix)
@@ -435,9 +411,7 @@ def _explained(
     # The engine of a server has these hypotheses in its cache.
     [request], [found] = prepared.requests, engine.translate(prepared.requests, decoding)
     targets = [hypothesis.ids for hypothesis in found]
-    explanations = engine.explain(
-        [request] * len(found), targets, batch_tokens=decoding.batch_tokens
-    )
+    explanations = engine.explain([request] * len(found), targets, batch_tokens=decoding.batch_tokens)
     sentences: dict[str, DetailedSentence] = {}
     for hypothesis, explanation in zip(found, explanations, strict=True):
         explained = {request: hypothesis._replace(explanation=explanation)}
@@ -482,9 +456,7 @@ class _Source:
         self.check()
         return self.engine.next_token_probabilities(self.source_ids, prefix)
 
-    def word_after(
-        self, prefix: TokenIds, first: int, probability: float
-    ) -> tuple[TokenIds, float] | None:
+    def word_after(self, prefix: TokenIds, first: int, probability: float) -> tuple[TokenIds, float] | None:
         """The most probable word that begins with a token, and its probability; None if it does not end."""
         word: TokenIds = (first,)
         while len(word) <= _MAX_TOKENS:

@@ -60,9 +60,7 @@ class ServedDirection:
         own = self.shared.model_digest
         return own if self.before is None else f"{self.before.digest} {own}"
 
-    def explained(
-        self, job: Job, line: str, num_alternatives: int, asked: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def explained(self, job: Job, line: str, num_alternatives: int, asked: Mapping[str, Any]) -> dict[str, Any]:
         """What the model does with a line, as plain values; see `Explainer.explain`.
 
         The thread of the batcher computes it, between two batches.
@@ -132,7 +130,7 @@ class ServedRuns:
     @property
     def batchers(self) -> dict[str, Batcher]:
         """The batcher of each run, by its name."""
-        return {one.run: one.shared.batcher for one in self.directions.values() if one.before is None}  # fmt: skip
+        return {one.run: one.shared.batcher for one in self.directions.values() if one.before is None}
 
     def close(self) -> None:
         """End the threads of the engines."""
@@ -230,7 +228,7 @@ def _chains(directions: Mapping[Direction, ServedDirection]) -> dict[Direction, 
         for second in directions.values():
             languages = Direction(first.languages.source, second.languages.target)
             is_chain = first.languages.target == second.languages.source
-            if not is_chain or languages.source == languages.target or languages in {**directions, **chains}:  # fmt: skip
+            if not is_chain or languages.source == languages.target or languages in {**directions, **chains}:
                 continue
             name = f"{first.run}, {second.run}"
             translator = second.translator.after(first.translator)

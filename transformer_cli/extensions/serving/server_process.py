@@ -169,9 +169,7 @@ class Server(uvicorn.Server):
             listening.listen(_BACKLOG)
 
 
-def run_server(
-    load: Callable[[], ServedRuns], options: ServerOptions, *, host: str, port: int
-) -> None:
+def run_server(load: Callable[[], ServedRuns], options: ServerOptions, *, host: str, port: int) -> None:
     """Serve until a signal ends the process; SIGTERM and SIGINT let requests in progress finish.
 
     Args:
@@ -187,9 +185,7 @@ def run_server(
     service = TranslationService(options.limits)
     config = uvicorn.Config(
         build_application(service, options),
-        http=protocol_with_deadlines(
-            options.limits.read_seconds, _max_connections(options.limits.max_requests)
-        ),
+        http=protocol_with_deadlines(options.limits.read_seconds, _max_connections(options.limits.max_requests)),
         forwarded_allow_ips=options.trusted_proxies,
         log_config=None,
         access_log=False,

@@ -97,9 +97,7 @@ class TranslationService:
         """The probability of each language, the most probable one first."""
         return await asyncio.to_thread(self._detector.detect, text, languages)
 
-    async def source_languages(
-        self, texts: Sequence[str], source: str, target: str
-    ) -> list[Detected]:
+    async def source_languages(self, texts: Sequence[str], source: str, target: str) -> list[Detected]:
         """The language of each text; if it is detected, one from which the server translates into the target language.
 
         Args:
@@ -115,9 +113,7 @@ class TranslationService:
         runs = self.runs
         sources = [each for each in runs.languages if Direction(each, target) in runs.directions]
         others = sources or [each for each in runs.languages if each != target]
-        found = await asyncio.to_thread(
-            lambda: [self._detector.source_of(text, others, target) for text in texts]
-        )
+        found = await asyncio.to_thread(lambda: [self._detector.source_of(text, others, target) for text in texts])
         if not sources and any(each.language != target for each in found):
             raise bad_request(f"{target} is not available as a target language")
         return found
@@ -160,11 +156,7 @@ class TranslationService:
             async with self.admitted() as job:
                 found = await self.run(request, job, work)
             for direction, of_direction in zip(directions, found, strict=True):
-                own = [
-                    place
-                    for place, (_, source) in enumerate(texts)
-                    if source == direction.languages.source
-                ]
+                own = [place for place, (_, source) in enumerate(texts) if source == direction.languages.source]
                 for place, each in zip(own, of_direction, strict=True):
                     translated[place] = each
         return translated
@@ -188,14 +180,10 @@ class TranslationService:
         """
         limits = self.limits
         if len(texts) > limits.max_texts:
-            raise bad_request(
-                f"Invalid request: request ({len(texts)}) exceeds text limit ({limits.max_texts})"
-            )
+            raise bad_request(f"Invalid request: request ({len(texts)}) exceeds text limit ({limits.max_texts})")
         longest = max(map(len, texts), default=0)
         if longest > limits.max_characters:
-            raise bad_request(
-                f"Invalid request: request ({longest}) exceeds text limit ({limits.max_characters})"
-            )
+            raise bad_request(f"Invalid request: request ({longest}) exceeds text limit ({limits.max_characters})")
 
     def enter(self, deadline_seconds: float | None = None) -> Job:
         """The job of a new request; `leave` ends it.

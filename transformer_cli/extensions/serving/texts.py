@@ -81,9 +81,7 @@ def _with_line_breaks(document: Document, line_breaks: "LineBreaks") -> Document
     """The document of a text with tags; if its line breaks are kept, each line of a segment is translated by itself."""
     if line_breaks == "joined" or not isinstance(document, SplicedDocument):
         return document
-    slots = (
-        slot._replace(segment=replace(slot.segment, keeps_spaces=True)) for slot in document.slots
-    )
+    slots = (slot._replace(segment=replace(slot.segment, keeps_spaces=True)) for slot in document.slots)
     return replace(document, slots=tuple(slots))
 
 
@@ -114,9 +112,7 @@ def opened_document(
     names = tuple(each.strip() for each in columns.split(",") if each.strip())
     is_table = document_format is not None and document_format.name in _TABLES
     if is_table and not names:
-        raise bad_request(
-            "Invalid request: missing columns parameter: names or numbers of columns, such as title,3"
-        )
+        raise bad_request("Invalid request: missing columns parameter: names or numbers of columns, such as title,3")
     if document_format is None or not (is_table or document_format in available_formats()):
         endings = ", ".join(ending for each in available_formats() for ending in each.endings)
         raise bad_request(f"Invalid request: file format not supported; supported: {endings}")
@@ -136,9 +132,7 @@ def opened_document(
         return read_document(
             data,
             document_format,
-            ReadingOptions(
-                columns=names, language=language, target_language=target, limits=sizes, watch=watch
-            ),
+            ReadingOptions(columns=names, language=language, target_language=target, limits=sizes, watch=watch),
         )
     except TooMuchText as error:
         raise too_large(f"Invalid request: {error.message}") from None
@@ -226,9 +220,7 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
         pipeline = replace(pipeline, splits_sentences=False)
     before = translator.before
     if before is not None and options.terms is not None:
-        raise bad_request(
-            "Invalid request: a glossary is not possible here, because two models translate in a row"
-        )
+        raise bad_request("Invalid request: a glossary is not possible here, because two models translate in a row")
     if before is not None and not options.splits_sentences:
         before = replace(before, pipeline=replace(before.pipeline, splits_sentences=False))
     if options.terms is not None:
@@ -258,10 +250,7 @@ def translate_texts(
         return [_translated_markup(translator, text, options, check) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
-    return [
-        _joined([next(translations) for _ in lines], lines, options.num_alternatives)
-        for lines in lines_of
-    ]
+    return [_joined([next(translations) for _ in lines], lines, options.num_alternatives) for lines in lines_of]
 
 
 def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
@@ -286,19 +275,14 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
         yield " ".join(paragraph)
 
 
-def _joined(
-    translations: Sequence[Translation], lines: Sequence[str], num_alternatives: int
-) -> TranslatedText:
+def _joined(translations: Sequence[Translation], lines: Sequence[str], num_alternatives: int) -> TranslatedText:
     ends = ["\r" if line.endswith("\r") else "" for line in lines]
 
     def joined(texts: Iterable[str]) -> str:
         return "\n".join(text + end for text, end in zip(texts, ends, strict=True))
 
     best = joined(translation.text for translation in translations)
-    alternatives = [
-        joined(_ranked(each, rank) for each in translations)
-        for rank in range(1, num_alternatives + 1)
-    ]
+    alternatives = [joined(_ranked(each, rank) for each in translations) for rank in range(1, num_alternatives + 1)]
     others = [text for text in dict.fromkeys(alternatives) if text != best]
     is_untranslated = any(each.is_untranslated for each in translations)
     estimate = least_of(each.estimate for each in translations if each.estimate is not None)

@@ -51,9 +51,7 @@ def test_a_card_goes_to_standard_output(tfm: Tfm) -> None:
 
 def test_info_shows_the_exits_of_a_config(tfm: Tfm) -> None:
     finished = tfm("info", "--config", "en-it.yaml", "--set", "model.qk_norm=true")
-    exits = [
-        line.split(maxsplit=3)[2:] for line in finished.lines if line.startswith("export --to")
-    ]
+    exits = [line.split(maxsplit=3)[2:] for line in finished.lines if line.startswith("export --to")]
     assert [name for name, _ in exits] == [one.name for one in FORMATS]
     shown = dict(exits)
     assert shown["onnx"] == "possible"
@@ -64,7 +62,9 @@ def test_info_shows_the_exits_of_a_config(tfm: Tfm) -> None:
     assert as_json["argos"][0]["setting"] == "tokenizer.kind: wordlevel"
 
 
-@pytest.mark.parametrize("setting", ["model.num_kv_heads=1", "model.norm=std_layernorm", "model.norm_placement=residual_of_normed"])  # fmt: skip
+@pytest.mark.parametrize(
+    "setting", ["model.num_kv_heads=1", "model.norm=std_layernorm", "model.norm_placement=residual_of_normed"]
+)
 def test_a_refusal_names_the_setting_and_the_formats_that_can(setting: str) -> None:
     config = config_with(setting)
     with pytest.raises(ConfigError) as refusal:

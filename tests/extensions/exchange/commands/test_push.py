@@ -49,9 +49,7 @@ class Hub(BaseHTTPRequestHandler):
             lines = [json.loads(line) for line in body.splitlines() if line]
             self.server.message = lines[0]["value"]["summary"]
             for line in lines[1:]:
-                self.server.files[line["value"]["path"]] = base64.b64decode(
-                    line["value"]["content"]
-                )
+                self.server.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
             address = f"http://{self.headers['Host']}/someone/en-it/commit/1"
             self._answer({"commitUrl": address, "commitOid": "1" * 40, "success": True})
         else:
@@ -162,7 +160,7 @@ def test_a_refusal_of_the_hub_is_told(hub: HubServer, folder: Path, status: int)
         push(folder)
 
 
-def test_a_hub_that_cannot_be_reached_is_told(hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_a_hub_that_cannot_be_reached_is_told(hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(TfmError, match="cannot be reached") as failure:
         push(folder)

@@ -20,9 +20,12 @@ from transformer_cli.process import signals
 from transformer_cli.process.errors import InterruptedBySignal, UsageError
 
 TWO_STEPS = [
-    "training.max_steps=2", "training.warmup_steps=1", "training.log_every=1", "data.num_pairs=200",
+    "training.max_steps=2",
+    "training.warmup_steps=1",
+    "training.log_every=1",
+    "data.num_pairs=200",
     "validation.max_sentences=4",
-]  # fmt: skip
+]
 NAME = "no-causal-mask"
 
 
@@ -107,16 +110,12 @@ def test_an_interrupted_training_says_how_to_go_on() -> None:
     folder = Path(f"out/{NAME}")
     with pytest.raises(InterruptedBySignal) as interrupted, kept_folder(folder):
         raise InterruptedBySignal(2, "stopped and saved at step 22")
-    assert str(interrupted.value.hint).startswith(
-        f"{folder}: finished trainings and checkpoints are kept"
-    )
+    assert str(interrupted.value.hint).startswith(f"{folder}: finished trainings and checkpoints are kept")
     assert "the same command goes on" in str(interrupted.value.hint)
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
-def test_a_signal_leaves_no_empty_folder(
-    has_begun: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_signal_leaves_no_empty_folder(has_begun: bool, capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(f"out/{NAME}")
     with kept_folder(folder):
         if has_begun:

@@ -31,10 +31,7 @@ def test_the_list_has_one_line_for_each_picture(capsys: pytest.CaptureFixture[st
     draw_command()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [*PICTURES]
-    assert all(
-        line.endswith(picture.sentence)
-        for line, picture in zip(lines, PICTURES.values(), strict=True)
-    )
+    assert all(line.endswith(picture.sentence) for line, picture in zip(lines, PICTURES.values(), strict=True))
 
 
 @pytest.mark.long
@@ -61,9 +58,7 @@ def test_one_picture_goes_into_a_folder_too(tmp_path: Path) -> None:
     assert (tmp_path / "v1.0" / "masks.png").is_file()
 
 
-def test_all_pictures_follow_a_config_as_far_as_they_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_pictures_follow_a_config_as_far_as_they_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
 
     def record(name: str, **options: object) -> object:
@@ -87,19 +82,28 @@ def test_all_pictures_follow_a_config_as_far_as_they_can(
         (["masks", "rotary"], Path("a.png"), {}, "one file, but 2 pictures", "--output a"),
         (["all"], Path("a.png"), {}, "one file, but 12 pictures", "--output a"),
         (
-            ["masks"], Path("a.png"), {"config": "copy.yaml"},
-            "--config has no effect on the picture masks", "--config goes with architecture",
+            ["masks"],
+            Path("a.png"),
+            {"config": "copy.yaml"},
+            "--config has no effect on the picture masks",
+            "--config goes with architecture",
         ),
         (
-            ["rotary", "checkpoint"], Path("a"), {"overrides": ["name=a"]},
-            "--set has no effect on the picture checkpoint", "--set goes with architecture",
+            ["rotary", "checkpoint"],
+            Path("a"),
+            {"overrides": ["name=a"]},
+            "--set has no effect on the picture checkpoint",
+            "--set goes with architecture",
         ),
         (
-            ["schedule"], Path("a.png"), {"run": "en-it"},
-            "--run has no effect on the picture schedule", "--run goes with attention, checkpoint",
+            ["schedule"],
+            Path("a.png"),
+            {"run": "en-it"},
+            "--run has no effect on the picture schedule",
+            "--run goes with attention, checkpoint",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_option_is_refused_before_anything_is_drawn(
     empty_folder: Path,
     names: list[str],

@@ -124,8 +124,11 @@ def test_pytest_runs_the_same_checks(tfm: Tfm) -> None:
     fill_in(tfm, "warmup", "min(", "max(")
     finished = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "mine"],
-        cwd=tfm.folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tfm.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert finished.returncode == 1
     assert "1 failed, 1 passed, 7 skipped" in finished.stdout
     assert "the larger one of the two curves is taken" in finished.stdout

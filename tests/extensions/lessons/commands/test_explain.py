@@ -40,9 +40,7 @@ def test_the_first_line_is_what_translate_prints(trained: TfmHere, sentence: str
 
 
 def test_json_is_one_object_on_one_line(trained: TfmHere, sentence: str) -> None:
-    explained = trained(
-        "explain", sentence, "--json", "--beam-size", "3", "--n-best", "2", "--top", "4"
-    )
+    explained = trained("explain", sentence, "--json", "--beam-size", "3", "--n-best", "2", "--top", "4")
     assert explained.exit_code == 0, explained.talk
     [line] = explained.text.splitlines()
     value = json.loads(line)
@@ -52,9 +50,7 @@ def test_json_is_one_object_on_one_line(trained: TfmHere, sentence: str) -> None
     assert {len(token["alternatives"]) for token in of_sentence["hypotheses"][0]["tokens"]} == {4}
 
 
-def test_page_and_picture_are_written_and_the_text_is_printed_all_the_same(
-    trained: TfmHere, sentence: str
-) -> None:
+def test_page_and_picture_are_written_and_the_text_is_printed_all_the_same(trained: TfmHere, sentence: str) -> None:
     explained = trained("explain", sentence, "--html", "page.html", "--png", "slide.png")
     assert explained.exit_code == 0, explained.talk
     assert "6. decoding, step by step" in explained.text
@@ -64,10 +60,7 @@ def test_page_and_picture_are_written_and_the_text_is_printed_all_the_same(
     assert match is not None
     data = json.loads(match[1])
     assert set(data["explanations"]) >= {"1", "2", "4", "8"}
-    assert (
-        f"{data['explanations'][data['first']]['translation']}\n"
-        == explained.text.splitlines(keepends=True)[0]
-    )
+    assert f"{data['explanations'][data['first']]['translation']}\n" == explained.text.splitlines(keepends=True)[0]
 
 
 def test_what_a_run_has_learned_is_shown_for_each_validation(trained: TfmHere) -> None:
@@ -106,9 +99,7 @@ def test_what_a_run_has_learned_is_shown_for_each_validation(trained: TfmHere) -
         (["a", "--run", "nothing"], 66, "nothing"),
     ],
 )
-def test_a_mistake_is_one_clear_message(
-    trained: TfmHere, arguments: list[str], exit_code: int, message: str
-) -> None:
+def test_a_mistake_is_one_clear_message(trained: TfmHere, arguments: list[str], exit_code: int, message: str) -> None:
     finished = trained("explain", *arguments)
     assert finished.exit_code == exit_code, finished.talk
     assert message in finished.talk

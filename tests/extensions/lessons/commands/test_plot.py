@@ -75,9 +75,7 @@ def test_a_picture_has_the_background_of_its_theme(theme: str) -> None:
 @pytest.mark.long
 def test_svg_files_of_equal_runs_are_equal() -> None:
     record_run("a")
-    first, second = (
-        make("a", output=name, **ONE_PANEL).read_bytes() for name in ("1.svg", "2.svg")
-    )
+    first, second = (make("a", output=name, **ONE_PANEL).read_bytes() for name in ("1.svg", "2.svg"))
     assert first == second
     assert b"<svg" in first
 
@@ -88,8 +86,14 @@ def test_the_values_are_those_of_the_file(capsys: pytest.CaptureFixture[str]) ->
     make("a", output=None, as_json=True, metrics=["loss", "bleu"])
     rows = printed(capsys)
     assert rows["loss a training"] == {
-        "metric": "loss", "run": "a", "of": "training", "final": 7.5, "final_step": 50, "best": 6.0, "best_step": 40,
-    }  # fmt: skip
+        "metric": "loss",
+        "run": "a",
+        "of": "training",
+        "final": 7.5,
+        "final_step": 50,
+        "best": 6.0,
+        "best_step": 40,
+    }
     assert rows["bleu a validation"]["final"] == 40.0
     assert set(rows) == {"loss a training", "loss a validation", "bleu a validation"}
 
@@ -138,8 +142,11 @@ def test_a_run_without_validations_has_the_curves_of_its_training(
     record(Path("runs/a"), 10, 3.0)
     make("a", as_json=True)
     assert [row["metric"] for row in printed(capsys).values()] == [
-        "loss", "learning_rate", "gradient_norm", "target_tokens_per_second",
-    ]  # fmt: skip
+        "loss",
+        "learning_rate",
+        "gradient_norm",
+        "target_tokens_per_second",
+    ]
 
 
 @pytest.mark.long
@@ -151,9 +158,7 @@ def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
     make("a", "empty", **ONE_PANEL)
     told = caplog.text
     assert "runs/empty: nothing is recorded yet; it is left out" in told
-    with pytest.raises(
-        MissingInputError, match=r"runs/empty: nothing is recorded in metrics\.jsonl"
-    ):
+    with pytest.raises(MissingInputError, match=r"runs/empty: nothing is recorded in metrics\.jsonl"):
         make("empty")
 
 
@@ -169,15 +174,17 @@ def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
     ("output", "options", "message"),
     [
         (None, {}, "say what to make"),
-        ("curves.gif", {}, r"curves\.gif: the ending of --output says what is written; \.gif is none of \.png, \.svg, \.pdf, \.html"),
+        (
+            "curves.gif",
+            {},
+            r"curves\.gif: the ending of --output says what is written; \.gif is none of \.png, \.svg, \.pdf, \.html",
+        ),
         ("curves", {}, "no ending is none of"),
         ("curves.png", {"metrics": ["blue"]}, "--metric blue: no run has recorded it"),
         ("curves.png", {"metrics": ["bleu"], "log": ["loss"]}, "--log loss: it is not drawn"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_drawn_is_refused(
-    output: str | None, options: dict[str, object], message: str
-) -> None:
+)
+def test_what_cannot_be_drawn_is_refused(output: str | None, options: dict[str, object], message: str) -> None:
     record_run("a")
     with pytest.raises(UsageError, match=message):
         make("a", output=output, **options)

@@ -9,9 +9,7 @@ from transformer_cli.storage import append_json_line
 STEPS = (10, 20, 30, 40)
 
 
-def record_run(
-    name: str, *changes: str, slope: float = 1.0, epochs: tuple[int, ...] = (0, 0, 1, 1)
-) -> Path:
+def record_run(name: str, *changes: str, slope: float = 1.0, epochs: tuple[int, ...] = (0, 0, 1, 1)) -> Path:
     """A run under runs/ whose training loss at step N is 10 - slope * N / 10, and which validates at steps 20 and 40."""
     folder = Path("runs", name)
     folder.mkdir(parents=True)
@@ -27,9 +25,15 @@ def record_run(
 def record(folder: Path, step: int, loss: float, *, epoch: int = 0) -> None:
     """A report of the training: 600 tokens in 30 seconds."""
     line = {
-        "kind": "train", "step": step, "epoch": epoch, "loss": loss, "learning_rate": step / 1e4, "gradient_norm": 1 / step,
-        "target_tokens_per_second": 20.0, "num_target_tokens": 600,
-    }  # fmt: skip
+        "kind": "train",
+        "step": step,
+        "epoch": epoch,
+        "loss": loss,
+        "learning_rate": step / 1e4,
+        "gradient_norm": 1 / step,
+        "target_tokens_per_second": 20.0,
+        "num_target_tokens": 600,
+    }
     append_json_line(folder / "metrics.jsonl", line)
 
 

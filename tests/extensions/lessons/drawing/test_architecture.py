@@ -15,7 +15,7 @@ SIZES = {
     "preset",
     *("d_model", "num_heads", "head_dim", "num_kv_heads", "d_ff", "encoder_layers", "decoder_layers", "max_length"),
     *("dropout", "attention_dropout", "ff_dropout", "embedding_dropout", "layer_dropout"),
-}  # fmt: skip
+}
 MODULES = ("attention", "attention_norm", "feed_forward", "feed_forward_norm", "_embedding")
 
 
@@ -33,9 +33,7 @@ def heights_of(*overrides: str) -> dict[str, float]:
 @pytest.mark.long
 def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model() -> None:
     # Configs whose models differ only in sizes have equal boxes: one of them is drawn, with its sizes.
-    of_models = {
-        load_config(name).model.model_dump_json(exclude=SIZES): name for name in shipped_configs()
-    }
+    of_models = {load_config(name).model.model_dump_json(exclude=SIZES): name for name in shipped_configs()}
     assert len(of_models) > 10
     for name in of_models.values():
         assert_drawn_with_its_model(name)
@@ -74,9 +72,7 @@ def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("tied", "num_tables", "num_links"), [("none", 0, 0), ("target-output", 1, 1), ("all", 2, 2)]
-)
+@pytest.mark.parametrize(("tied", "num_tables", "num_links"), [("none", 0, 0), ("target-output", 1, 1), ("all", 2, 2)])
 def test_tied_tables_are_joined(tied: str, num_tables: int, num_links: int) -> None:
     figure = draw_picture("architecture", overrides=[f"model.tie_embeddings={tied}"])
     axes = figure.get_axes()[0]
@@ -122,15 +118,11 @@ def test_the_number_of_parameters_is_that_of_the_model() -> None:
 @pytest.mark.long
 def test_each_attention_has_arrows_for_queries_keys_and_values() -> None:
     texts = draw_picture("architecture").get_axes()[0].texts
-    letters = [
-        (one.get_text(), one.get_position()) for one in texts if one.get_text() in ("Q", "K", "V")
-    ]
+    letters = [(one.get_text(), one.get_position()) for one in texts if one.get_text() in ("Q", "K", "V")]
     assert sorted(letter for letter, _ in letters) == ["K"] * 3 + ["Q"] * 3 + ["V"] * 3
     cross = next(one for one in texts if one.get_text() == "cross_attention").get_position()
     # Keys and values of cross-attention come from the encoder, which stands on the left; its queries come from below.
-    beside = {
-        letter for letter, (x, y) in letters if abs(y - cross[1]) < 0.5 and x < cross[0] - 1.2
-    }
+    beside = {letter for letter, (x, y) in letters if abs(y - cross[1]) < 0.5 and x < cross[0] - 1.2}
     assert beside == {"K", "V"}
 
 

@@ -47,8 +47,8 @@ def lines(axes: Any) -> dict[str, Any]:
 def test_the_lines_hold_the_recorded_numbers() -> None:
     losses, bleu, cer, _ = drawn(runs(), "loss", "bleu", "cer").axes
     found = lines(losses)
-    assert list(found) == [f"curve-loss-{run}-{kind}" for run in (0, 1) for kind in ("training", "validation")]  # fmt: skip
-    assert found["curve-loss-1-training"].get_xydata().tolist() == [[10, 8], [20, 6], [30, 4], [40, 2]]  # fmt: skip
+    assert list(found) == [f"curve-loss-{run}-{kind}" for run in (0, 1) for kind in ("training", "validation")]
+    assert found["curve-loss-1-training"].get_xydata().tolist() == [[10, 8], [20, 6], [30, 4], [40, 2]]
     assert lines(bleu)["curve-bleu-1-validation"].get_xydata().tolist() == [[20, 40], [40, 80]]
     assert (bleu.get_title(loc="left"), cer.get_title(loc="left")) == ("BLEU", "CER")
     assert bleu.get_xlim() == losses.get_xlim()
@@ -71,9 +71,7 @@ def test_runs_differ_in_colour_and_in_line_style_and_the_legend_names_them() -> 
     assert one.get_linestyle() != two.get_linestyle()
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["one", "two $x$"]
-    looks = {
-        (color_of(run, DARK.lines), str(LINE_STYLES[run % len(LINE_STYLES)])) for run in range(35)
-    }
+    looks = {(color_of(run, DARK.lines), str(LINE_STYLES[run % len(LINE_STYLES)])) for run in range(35)}
     assert len(looks) == 35
 
 
@@ -96,7 +94,7 @@ def test_a_value_without_neighbours_is_a_mark() -> None:
     folder = record_run("short")
     lines_of_file = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
     (folder / "metrics.jsonl").write_text(lines_of_file[0])
-    [axes] = drawn([PlottedRun("short", [(folder, read_series(folder / "metrics.jsonl"))])], "loss").axes  # fmt: skip
+    [axes] = drawn([PlottedRun("short", [(folder, read_series(folder / "metrics.jsonl"))])], "loss").axes
     [line] = axes.get_lines()
     assert (line.get_marker(), line.get_markevery()) == ("o", [0])
 
@@ -104,7 +102,7 @@ def test_a_value_without_neighbours_is_a_mark() -> None:
 @pytest.mark.long
 def test_many_runs_have_a_legend_that_fits_into_the_picture() -> None:
     [run] = runs()[:1]
-    many = [PlottedRun(f"a run with a long name, number {number}", run.members) for number in range(12)]  # fmt: skip
+    many = [PlottedRun(f"a run with a long name, number {number}", run.members) for number in range(12)]
     figure = drawn(many, "loss", "bleu")
     with Image.open(io.BytesIO(bytes_of(figure, ".png"))) as picture:
         width, height = picture.size

@@ -33,9 +33,7 @@ def run_of(folder: Path) -> PlottedRun:
     return PlottedRun(folder.name, [(folder, read_series(folder / "metrics.jsonl"))])
 
 
-def only_curve(
-    run: PlottedRun, metric: str, kind: str, axis: Axis = "step", smooth: int = 1
-) -> PlottedCurve:
+def only_curve(run: PlottedRun, metric: str, kind: str, axis: Axis = "step", smooth: int = 1) -> PlottedCurve:
     [panel] = panels_of([run], [metric], axis, smooth=smooth)
     [curve] = [one for one in panel.curves if one.kind == kind]
     return curve
@@ -53,7 +51,7 @@ def test_a_curve_is_what_the_lines_of_the_file_say() -> None:
 
 def test_by_default_losses_scores_learning_rate_gradients_and_speed_are_drawn() -> None:
     runs = [run_of(record_run("a"))]
-    expected = ["loss", "bleu", "cer", "length_ratio", "learning_rate", "gradient_norm", "target_tokens_per_second"]  # fmt: skip
+    expected = ["loss", "bleu", "cer", "length_ratio", "learning_rate", "gradient_norm", "target_tokens_per_second"]
     assert default_metrics(runs) == expected
     assert metrics_of(runs) == [*expected, "perplexity"]
 
@@ -106,7 +104,7 @@ def test_smoothing_is_the_mean_of_the_reports_around_and_keeps_the_values() -> N
 def test_the_best_value_is_the_lowest_loss_and_the_highest_bleu() -> None:
     folder = record_run("a")
     record(folder, 50, 7.5)
-    panels = panels_of([run_of(folder)], ["loss", "bleu", "cer", "length_ratio", "learning_rate"], "step")  # fmt: skip
+    panels = panels_of([run_of(folder)], ["loss", "bleu", "cer", "length_ratio", "learning_rate"], "step")
     found = {(one.metric, curve.kind): one.best(curve) for one in panels for curve in one.curves}
     assert found == {
         ("loss", "training"): (40, 6.0),
@@ -131,9 +129,7 @@ def test_a_value_that_is_no_number_makes_a_gap_and_is_told(
     assert Panel.points(curve)[-2:] == [(40, 6.0), (60, 3.0)]
     warn_of_gaps([run])
     [sentence] = caplog.messages
-    assert sentence.startswith(
-        "a: training loss is not a finite number at 1 of 6 records, first at step 50"
-    )
+    assert sentence.startswith("a: training loss is not a finite number at 1 of 6 records, first at step 50")
 
 
 def test_a_run_that_is_given_as_the_current_folder_has_its_name(

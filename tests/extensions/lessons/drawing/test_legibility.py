@@ -24,7 +24,7 @@ SUBJECTS = [
     *(("residuals", (f"name={'x' * 60}", f"model.norm_placement={one}")) for one in WIRINGS),
     ("schedule", ("training.schedule=warmup_stable_decay", "training.decay_steps=3000")),
     ("label-smoothing", ("training.smoothed_over=others",)),
-]  # fmt: skip
+]
 
 
 def shown_texts(figure: Any) -> list[tuple[str, Any, float]]:
@@ -51,9 +51,7 @@ def shown_texts(figure: Any) -> list[tuple[str, Any, float]]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(("name", "overrides"), SUBJECTS)
-def test_texts_are_large_enough_inside_the_picture_and_apart(
-    name: str, overrides: tuple[str, ...]
-) -> None:
+def test_texts_are_large_enough_inside_the_picture_and_apart(name: str, overrides: tuple[str, ...]) -> None:
     figure = draw_picture(name, overrides=overrides)
     texts = shown_texts(figure)
     width, height = figure.bbox.width, figure.bbox.height
@@ -90,9 +88,7 @@ BOXED = [
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(("config", "overrides"), BOXED)
-def test_no_text_crosses_the_border_of_a_box(
-    config: str | None, overrides: tuple[str, ...]
-) -> None:
+def test_no_text_crosses_the_border_of_a_box(config: str | None, overrides: tuple[str, ...]) -> None:
     figure = draw_picture("architecture", config=config, overrides=overrides)
     axes = figure.get_axes()[0]
     boxes = [

@@ -53,9 +53,7 @@ def test_the_settings_of_the_user_for_matplotlib_do_not_change_a_picture() -> No
 
 def test_a_picture_follows_the_config_that_is_given() -> None:
     ordinary = draw_picture("schedule")
-    assert digest_of(draw_picture("schedule", overrides=["model.d_model=256"])) != digest_of(
-        ordinary
-    )
+    assert digest_of(draw_picture("schedule", overrides=["model.d_model=256"])) != digest_of(ordinary)
     assert "cosine" in describe_figure(draw_picture("schedule", config="en-it.yaml"))
 
 
@@ -67,9 +65,7 @@ def test_a_picture_follows_the_config_that_is_given() -> None:
         ("schedules", ("training.max_steps=5",), r"max_steps \(5\) is not above warmup_steps"),
     ],
 )
-def test_a_config_that_a_picture_cannot_show_is_refused(
-    name: str, overrides: tuple[str, ...], message: str
-) -> None:
+def test_a_config_that_a_picture_cannot_show_is_refused(name: str, overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         draw_picture(name, config="copy.yaml", overrides=["model.positions=none", *overrides])
 

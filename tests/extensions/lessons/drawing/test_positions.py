@@ -77,9 +77,7 @@ def test_vectors_keep_their_length() -> None:
 
 
 def test_products_of_query_and_key_depend_on_their_distance_only() -> None:
-    first, *others = (
-        np.asarray(line.get_ydata()) for line in draw_picture("rotary").get_axes()[3].get_lines()
-    )
+    first, *others = (np.asarray(line.get_ydata()) for line in draw_picture("rotary").get_axes()[3].get_lines())
     assert first[0] == pytest.approx(1.0)
     assert np.ptp(first) > 0.5
     for other in others:

@@ -28,9 +28,7 @@ def run(memory_folder: Path) -> Path:
     """The folder of a trained run."""
     folder = memory_folder / "of-drawing"
     folder.mkdir()
-    config = TINY.replace("num_samples: 0", "num_samples: 1").replace(
-        "validate_every: 4", "validate_every: 13"
-    )
+    config = TINY.replace("num_samples: 0", "num_samples: 1").replace("validate_every: 4", "validate_every: 13")
     assert run_here(folder, "train", "--config", write_tiny(folder, config)).exit_code == 0
     return folder / "runs" / "tiny"
 

@@ -36,10 +36,7 @@ def test_the_numbers_at_the_axis_are_not_rounded() -> None:
     figure = draw_picture("schedule", config="en-it.yaml")
     figure.draw_without_rendering()
     axis = figure.get_axes()[0].yaxis
-    shown = {
-        label.get_text(): tick
-        for tick, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
-    }
+    shown = {label.get_text(): tick for tick, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)}
     assert {"1.75e-3", "1.25e-3", "2.0e-3", "0"} <= set(shown)
     for text, tick in shown.items():
         assert float(text) == pytest.approx(tick)
@@ -69,9 +66,7 @@ def curves(*overrides: str, config: str | None = None) -> dict[str, dict[int, fl
 
 @pytest.mark.long
 def test_every_kind_of_schedule_has_a_panel_with_its_name() -> None:
-    titles = [
-        axes.get_title("left").split("\n")[0] for axes in draw_picture("schedules").get_axes()
-    ]
+    titles = [axes.get_title("left").split("\n")[0] for axes in draw_picture("schedules").get_axes()]
     assert titles[: len(KINDS)] == [*KINDS]
     assert [*curves()] == [*KINDS]
 

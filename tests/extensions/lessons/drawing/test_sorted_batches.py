@@ -53,15 +53,11 @@ def test_the_picture_says_the_share_that_tfm_data_prints(
     assert sorted(tmp_path.iterdir()) == [tmp_path / "runs"]
 
 
-def test_a_corpus_of_one_batch_has_a_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_of_one_batch_has_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     overrides = "data.num_pairs=20", "training.batch_tokens=100000"
     figure = draw_picture("batches", config="en-it.yaml", overrides=overrides)
-    assert all(
-        part.get_suptitle().endswith("in all batches, one of them:") for part in figure.subfigs
-    )
+    assert all(part.get_suptitle().endswith("in all batches, one of them:") for part in figure.subfigs)
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -73,11 +69,13 @@ def test_the_cells_are_those_of_padded_batches(
     for cells, indices, share in zip(order.batches, order.indices, order.shares, strict=True):
         pairs = [train[index] for index in indices.tolist()]
         batch = collate(pairs, sos_id=2, pad_id=1)
-        expected = np.hstack([
-            batch.source_mask.numpy(),
-            np.full((len(pairs), 1), -1),
-            (batch.target_ids != 1).numpy(),
-        ])  # fmt: skip
+        expected = np.hstack(
+            [
+                batch.source_mask.numpy(),
+                np.full((len(pairs), 1), -1),
+                (batch.target_ids != 1).numpy(),
+            ]
+        )
         np.testing.assert_array_equal(cells, expected)
         num_tokens = batch.num_source_tokens + batch.num_target_tokens
         num_cells = batch.source_ids.numel() + batch.target_ids.numel()
@@ -119,7 +117,4 @@ def test_the_picture_shows_the_first_pairs_of_each_batch() -> None:
         assert axes.get_images()[0].get_array().shape[0] <= NUM_ROWS  # type: ignore[union-attr]
         assert [text.get_text() for text in axes.texts] == ["source", "target"]
     [legend] = figure.legends
-    assert (
-        legend.get_title().get_text()
-        == f"a row is a pair; of each batch, the first {NUM_ROWS} pairs are drawn"
-    )
+    assert legend.get_title().get_text() == f"a row is a pair; of each batch, the first {NUM_ROWS} pairs are drawn"

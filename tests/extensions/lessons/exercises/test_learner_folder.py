@@ -52,12 +52,8 @@ def test_the_file_that_answers_an_exercise_exists(exercise: Exercise) -> None:
     assert (Path(transformer_cli.__file__).parent / exercise.answered_by).is_file()
 
 
-def test_a_new_folder_is_not_begun_and_needs_no_child_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        learner_folder, "_run_one_child", lambda *_: pytest.fail("a child was started")
-    )
+def test_a_new_folder_is_not_begun_and_needs_no_child_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner_folder, "_run_one_child", lambda *_: pytest.fail("a child was started"))
     write_folder_of_exercises(tmp_path / "mine")
     outcomes = check_folder(tmp_path / "mine", with_finale=True)
     assert [one.status for one in outcomes] == ["not begun"] * len(EXERCISES) + ["waits"]
@@ -94,7 +90,7 @@ def test_a_folder_without_exercises_is_refused(tmp_path: Path) -> None:
     assert "tfm exercises x makes" in str(refused.value.hint)
 
 
-@pytest.mark.parametrize("name", ["3", "heads", "03_heads", "03_heads.py", "a/03_heads.py", "join_heads"])  # fmt: skip
+@pytest.mark.parametrize("name", ["3", "heads", "03_heads", "03_heads.py", "a/03_heads.py", "join_heads"])
 def test_an_exercise_has_several_names(name: str) -> None:
     assert exercise_named(name).name == "heads"
 
@@ -117,7 +113,10 @@ def test_a_function_is_blank_only_as_long_as_it_has_no_other_line(tmp_path: Path
 
 # What is put before the body of a function; or, with a name, another text for it.
 FAULTS = {
-    "causal_mask": ("    return torch", "    print('T', num_positions)\n    return torch.ones(3).reshape(7)\n    return torch"),
+    "causal_mask": (
+        "    return torch",
+        "    print('T', num_positions)\n    return torch.ones(3).reshape(7)\n    return torch",
+    ),
     "scaled_attention": ("    return weights", "    return weights.x.."),
     "heads": ("    return x", "    import os; os._exit(3)\n    return x"),
     "sinusoids": ("    positions = ", "    raise SystemExit('bye')\n    positions = "),
@@ -126,7 +125,7 @@ FAULTS = {
     "greedy_search": ("    ids: list[int] = []", "    ids = []\n    while True:\n        print('again')"),
     "beam_search": ("import Callable", "import Callable, Nothing"),
     "bleu": ("    log_precisions = []", "    log_precisions = [*corpus_bleu(hypotheses, references)]"),
-}  # fmt: skip
+}
 # The message, and the learner's own line.
 WANTED = {
     "causal_mask": (
@@ -186,7 +185,7 @@ def test_every_fault_of_a_learners_code_is_told_and_stops_no_other_check(
     assert not any("transformer_cli" in line for one in outcomes.values() for line in one.lines)
     assert "01_causal_mask.py prints: T 5\n" in talk
     assert 10 < talk.count("07_greedy_search.py prints: again\n") < 30
-    assert "07_greedy_search.py prints: ... (the rest of what this code prints is left out)\n" in talk  # fmt: skip
+    assert "07_greedy_search.py prints: ... (the rest of what this code prints is left out)\n" in talk
 
 
 def test_a_check_leaves_no_files_and_some_exercises_can_be_checked_alone(tmp_path: Path) -> None:
@@ -214,9 +213,7 @@ def test_a_file_that_is_missing_or_half_blank_fails(tmp_path: Path) -> None:
 def test_functions_that_do_not_work_together_fail_in_the_finale() -> None:
     functions: dict[str, Any] = {one.name: load_module(one.solution_file) for one in EXERCISES}
     heads = functions["heads"]
-    functions["heads"] = SimpleNamespace(
-        split_heads=heads.split_heads, join_heads=lambda x: 0 * heads.join_heads(x)
-    )
+    functions["heads"] = SimpleNamespace(split_heads=heads.split_heads, join_heads=lambda x: 0 * heads.join_heads(x))
     with pytest.raises(WrongAnswer, match="the model has not learned to copy: BLEU "):
         list(play_finale(functions, num_updates=20))
 

@@ -26,8 +26,13 @@ def sentence(step: int, num_tokens: int = 2, **changes: Any) -> WatchedSentence:
         "translation": f"said at {step}",
     } | changes
     return WatchedSentence(
-        values["source"], values["target"], values["translation"], ("the", "cat", "[EOS]"), tokens, values.get("attention", weights)
-    )  # fmt: skip
+        values["source"],
+        values["target"],
+        values["translation"],
+        ("the", "cat", "[EOS]"),
+        tokens,
+        values.get("attention", weights),
+    )
 
 
 def moments(count: int) -> list[Moment]:

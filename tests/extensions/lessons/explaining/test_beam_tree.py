@@ -49,9 +49,7 @@ def observed(
     num_best: int = 1,
     num_alternatives: int = 5,
 ) -> BeamTree:
-    options = DecodingConfig.model_construct(
-        beam_size=beam_size, length_penalty=alpha, num_best=num_best
-    )
+    options = DecodingConfig.model_construct(beam_size=beam_size, length_penalty=alpha, num_best=num_best)
     recorder = BeamRecorder(SOS, str, num_alternatives)
     hypotheses = beam_search(
         MarkovChain(table[None]),
@@ -154,9 +152,7 @@ def test_each_step_keeps_drops_and_finishes_what_a_plain_beam_search_does(
 @given(seeds, alphas, st.integers(1, 5))
 def test_an_observer_changes_nothing(seed: int, alpha: float, beam_size: int) -> None:
     chains = random_chain(seed, num_sentences=1, vocabulary=8)
-    plain = run_beam(
-        MarkovChain(chains), [6], beam_size=beam_size, length_penalty=alpha, num_best=beam_size
-    )
+    plain = run_beam(MarkovChain(chains), [6], beam_size=beam_size, length_penalty=alpha, num_best=beam_size)
     tree = observed(chains[0], 6, beam_size=beam_size, alpha=alpha, num_best=beam_size)
     ends = sorted((node for node in tree.nodes if node.hypothesis is not None), key=_rank)
     assert [(node.score, tokens_of(tree, node.node)) for node in ends] == found(plain, 0)

@@ -108,16 +108,11 @@ def test_spans_tell_where_pieces_and_words_stand(explained: LineExplanation) -> 
     [sentence] = explained.sentences
     text = sentence.source.text
     assert [text[start:end] for start, end in sentence.source.words] == text.split()
-    pieces = [
-        text[one.start : one.end].strip() for one in sentence.source.tokens if one.kind == "text"
-    ]
+    pieces = [text[one.start : one.end].strip() for one in sentence.source.tokens if one.kind == "text"]
     assert pieces == [one.piece for one in sentence.source.tokens if one.kind == "text"]
     assert [one.kind for one in sentence.source.tokens] == ["text"] * 4 + ["end"]
     for hypothesis in sentence.hypotheses:
-        assert (
-            "".join(hypothesis.text[one.start : one.end] for one in hypothesis.tokens)
-            == hypothesis.text
-        )
+        assert "".join(hypothesis.text[one.start : one.end] for one in hypothesis.tokens) == hypothesis.text
         assert all(one.end == other.start for one, other in pairwise(hypothesis.tokens))
 
 
@@ -141,9 +136,7 @@ def test_the_temperature_gives_the_softmax_over_the_whole_vocabulary(small: Tran
         logs = np.array([one.log_probability for one in token.alternatives], dtype=np.float64)
         for temperature, log_partition in zip(TEMPERATURES, token.log_partitions, strict=True):
             expected = np.exp(logs / temperature) / np.exp(logs / temperature).sum()
-            np.testing.assert_allclose(
-                np.exp(logs / temperature - log_partition), expected, atol=1e-5
-            )
+            np.testing.assert_allclose(np.exp(logs / temperature - log_partition), expected, atol=1e-5)
 
 
 def test_only_the_best_hypothesis_knows_temperatures(explained: LineExplanation) -> None:
@@ -179,9 +172,7 @@ def test_alignment_names_the_source_token_that_is_read_most(explained: LineExpla
 
 
 @pytest.mark.long
-def test_a_branch_goes_on_as_a_translation_with_this_beginning(
-    small: Translator, explained: LineExplanation
-) -> None:
+def test_a_branch_goes_on_as_a_translation_with_this_beginning(small: Translator, explained: LineExplanation) -> None:
     [sentence] = explained.sentences
     nodes = sentence.beam.nodes
     parents = {node.parent for node in nodes}
@@ -195,16 +186,12 @@ def test_a_branch_goes_on_as_a_translation_with_this_beginning(
         while at.parent is not None:
             ids.insert(0, at.id)
             at = nodes[at.parent]
-        again = Explainer.of(small).explain(
-            "uno due tre quattro", beam_size=1, prefix_ids=tuple(ids)
-        )
+        again = Explainer.of(small).explain("uno due tre quattro", beam_size=1, prefix_ids=tuple(ids))
         assert again.translation == node.continuation
         assert [token.id for token in again.sentences[0].hypotheses[0].tokens][: len(ids)] == ids
 
 
-def test_greedy_search_goes_on_from_the_best_branches_only(
-    small: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_greedy_search_goes_on_from_the_best_branches_only(small: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explainer_module, "MAX_CONTINUED", 3)
     [sentence] = Explainer.of(small).explain("due due due due", continues=True).sentences
     nodes = sentence.beam.nodes
@@ -231,9 +218,7 @@ def test_a_prefix_as_text_begins_the_translation(small: Translator) -> None:
         ((TOKENIZER.vocab_size - 1,) * 12, "12 tokens, but the model writes at most 12"),
     ],
 )
-def test_a_prefix_that_cannot_be_written_is_refused(
-    small: Translator, ids: tuple[int, ...], message: str
-) -> None:
+def test_a_prefix_that_cannot_be_written_is_refused(small: Translator, ids: tuple[int, ...], message: str) -> None:
     with pytest.raises(DataError, match=message):
         Explainer.of(small).explain("uno", prefix_ids=ids)
 
@@ -264,9 +249,7 @@ def test_threads_may_share_an_explainer(small: Translator) -> None:
     lines = LINES[:2] * 2
     expected = {line: explainer.explain(line).to_json() for line in lines}
     with ThreadPoolExecutor(2) as pool:
-        for line, found in zip(
-            lines, pool.map(lambda one: explainer.explain(one).to_json(), lines), strict=True
-        ):
+        for line, found in zip(lines, pool.map(lambda one: explainer.explain(one).to_json(), lines), strict=True):
             assert found == expected[line]
 
 

@@ -26,9 +26,7 @@ VARIANTS: list[dict[str, object]] = [
     {"positions": "none", "activation": "swiglu", "tie_embeddings": "target-output"},
     {"decoder_layer": "ssru"},
 ]
-each_variant = pytest.mark.parametrize(
-    "variant", VARIANTS, ids=lambda one: ",".join(one) or "plain"
-)
+each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: ",".join(one) or "plain")
 
 
 def model_of(variant: dict[str, object]) -> Transformer:
@@ -71,11 +69,7 @@ def test_the_shapes_are_those_that_hooks_see_in_the_real_forward_pass(
     trace = traced(model)
     called = [(one.name, one.output) for one in trace.shapes if one.operation == FORWARD]
     shapes, _ = seen_by_hooks(model)
-    absent = {
-        name
-        for name, module in model.named_modules()
-        if type(module).__name__ in ("Identity", "NoPositions")
-    }
+    absent = {name for name, module in model.named_modules() if type(module).__name__ in ("Identity", "NoPositions")}
     # A hook runs when a module ends, and the trace has the order in which modules begin.
     assert sorted(called) == sorted(one for one in shapes if one[0] not in absent)
     assert not any(one.module == "Identity" for one in trace.shapes)
@@ -86,22 +80,14 @@ def test_the_shapes_are_those_that_hooks_see_in_the_real_forward_pass(
 @each_variant
 def test_every_weight_of_the_model_is_used_by_a_listed_module(variant: dict[str, object]) -> None:
     model = model_of(variant)
-    listed = {
-        f"{one.name}.{name}": shape
-        for one in traced(model).shapes
-        for name, shape in one.parameters.items()
-    }
+    listed = {f"{one.name}.{name}": shape for one in traced(model).shapes for name, shape in one.parameters.items()}
     assert listed == {name: tuple(one.shape) for name, one in model.named_parameters()}
 
 
 @pytest.mark.long
 @each_variant
 def test_a_linear_map_has_the_shapes_of_its_weights(variant: dict[str, object]) -> None:
-    linear = [
-        one
-        for one in traced(model_of(variant)).shapes
-        if one.module == "Linear" and one.operation == "forward"
-    ]
+    linear = [one for one in traced(model_of(variant)).shapes if one.module == "Linear" and one.operation == "forward"]
     names = {one.name.rpartition(".")[2] for one in linear}
     assert {"query", "key", "value"} <= names
     for one in linear:
@@ -201,9 +187,7 @@ def test_learned_positions_are_shown_as_they_are_in_the_weights() -> None:
     assert positions.target is not None
     weights = model.target_positions.weight
     assert isinstance(weights, Tensor)
-    torch.testing.assert_close(
-        torch.from_numpy(positions.target.values), weights[:4].detach(), atol=1e-5, rtol=1e-5
-    )
+    torch.testing.assert_close(torch.from_numpy(positions.target.values), weights[:4].detach(), atol=1e-5, rtol=1e-5)
 
 
 def test_rotary_positions_are_shown_as_sines_and_cosines() -> None:
@@ -213,10 +197,7 @@ def test_rotary_positions_are_shown_as_sines_and_cosines() -> None:
     assert positions.source is not None
     width = WIDTH // HEADS
     assert positions.source.values.shape == (5, width)
-    squares = (
-        positions.source.values[:, : width // 2] ** 2
-        + positions.source.values[:, width // 2 :] ** 2
-    )
+    squares = positions.source.values[:, : width // 2] ** 2 + positions.source.values[:, width // 2 :] ** 2
     assert squares == pytest.approx(1.0, abs=1e-5)
 
 

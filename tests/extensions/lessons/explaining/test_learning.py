@@ -36,9 +36,7 @@ def small() -> Translator:
     return varied_translator()
 
 
-def watched(
-    small: Translator, source: str = "uno due tre", translation: str = ""
-) -> WatchedSentence:
+def watched(small: Translator, source: str = "uno due tre", translation: str = "") -> WatchedSentence:
     made = translation or next(iter(small.translate([source]))).text
     [sentence] = watch([Watched(small, source, "reference", made)])
     return sentence
@@ -100,9 +98,7 @@ def test_a_run_without_the_file_has_no_moments(tmp_path: Path) -> None:
     ],
     ids=lambda one: json.dumps(one)[:40],
 )
-def test_a_line_that_no_training_wrote_is_an_error(
-    small: Translator, tmp_path: Path, damage: dict[str, Any]
-) -> None:
+def test_a_line_that_no_training_wrote_is_an_error(small: Translator, tmp_path: Path, damage: dict[str, Any]) -> None:
     file = tmp_path / "learning.jsonl"
     record = Moment(1, (watched(small),)).to_json()
     if damage.keys() <= {"step", "sentences"}:

@@ -68,9 +68,7 @@ def sentence_of(explanations: dict[int, LineExplanation]) -> dict[str, Any]:
     return sentence
 
 
-def test_a_word_under_the_pointer_has_lines_to_what_it_reads(
-    page: Page, of_line: dict[int, LineExplanation]
-) -> None:
+def test_a_word_under_the_pointer_has_lines_to_what_it_reads(page: Page, of_line: dict[int, LineExplanation]) -> None:
     [sentence] = of_line[4].sentences
     weights = sentence.attention.cross.values[sentence.attention.aligning_layer].mean(0)[1]
     source, target = (elements(page, f".tfm-two > div:nth-of-type({row}) button") for row in (1, 2))
@@ -95,9 +93,7 @@ def test_a_heat_map_that_is_clicked_is_enlarged_with_its_numbers(
         option = elements(page, f"option[value={kind}]")[0]
         option.click()
         elements(page, ".tfm-maps button[aria-label='layer 0, head 1']")[0].click()
-        rows = [
-            row.find_elements(By.TAG_NAME, "td") for row in elements(page, ".tfm-heat tbody tr")
-        ]
+        rows = [row.find_elements(By.TAG_NAME, "td") for row in elements(page, ".tfm-heat tbody tr")]
         shown = [[float(cell.text) for cell in row] for row in rows]
         weights = getattr(sentence.attention, kind).values[0, 1].tolist()
         assert shown == [pytest.approx(row, abs=0.01) for row in weights]
@@ -112,14 +108,13 @@ def test_a_dropped_branch_that_is_clicked_shows_what_it_would_have_said(
         [panel] = elements(page, ".tfm-panel")
         name = str(dropped.get_attribute("title"))
         fitting = [
-            one for one in nodes
-            if one["state"] == "dropped" and name == f"{one['piece']} {one['score']:.2f}, dropped"
-        ]  # fmt: skip
+            one for one in nodes if one["state"] == "dropped" and name == f"{one['piece']} {one['score']:.2f}, dropped"
+        ]
         assert any(
             f"It would have said (greedy search goes on): {one['continuation'] or 'nothing'}" in panel.text
             and f"log-probability {one['total']:.3f} / length penalty {one['length_penalty']:.3f}" in panel.text
             for one in fitting
-        ), panel.text  # fmt: skip
+        ), panel.text
 
 
 def test_no_two_branches_of_the_tree_overlap_and_the_best_path_is_the_first_row(page: Page) -> None:
@@ -132,28 +127,23 @@ def test_no_two_branches_of_the_tree_overlap_and_the_best_path_is_the_first_row(
     assert tops == {rects[0]["y"]}
 
 
-def test_the_temperature_gives_the_softmax_at_that_temperature(
-    page: Page, of_line: dict[int, LineExplanation]
-) -> None:
+def test_the_temperature_gives_the_softmax_at_that_temperature(page: Page, of_line: dict[int, LineExplanation]) -> None:
     value = of_line[4].to_json()
     token = sentence_of(of_line)["hypotheses"][0]["tokens"][0]
     for place in (0, len(value["temperatures"]) - 1):
-        page.js(f"(() => {{ const slider = document.querySelector('input[type=range]'); slider.value = {place}; slider.dispatchEvent(new Event('input')); }})()")  # fmt: skip
+        page.js(
+            f"(() => {{ const slider = document.querySelector('input[type=range]'); slider.value = {place}; slider.dispatchEvent(new Event('input')); }})()"
+        )
         temperature = value["temperatures"][place]
         assert elements(page, ".tfm-bar-row output")[0].text == f"{temperature:.1f}"
-        shown = [
-            float(one.text.removesuffix(" %"))
-            for one in elements(page, ".tfm-step:first-child .tfm-share")
-        ]
+        shown = [float(one.text.removesuffix(" %")) for one in elements(page, ".tfm-step:first-child .tfm-share")]
         for one, percent in zip(token["alternatives"], shown, strict=False):
             share = math.exp(one["log_probability"] / temperature - token["log_partitions"][place])
             assert percent == pytest.approx(100 * share, abs=0.51)
         assert sum(shown) == pytest.approx(100, abs=2)
 
 
-def test_each_beam_size_shows_its_own_search(
-    page: Page, of_line: dict[int, LineExplanation]
-) -> None:
+def test_each_beam_size_shows_its_own_search(page: Page, of_line: dict[int, LineExplanation]) -> None:
     for size, radio in zip(BEAM_SIZES, elements(page, "#beams input"), strict=True):
         radio.click()
         assert page.by_id("translation").text == of_line[size].translation
@@ -164,9 +154,7 @@ def test_each_beam_size_shows_its_own_search(
 
 @pytest.mark.parametrize("line", [f"{HEBREW} due tre", CHINESE, "due tre " * 5, "due"])
 @pytest.mark.parametrize("width", [1400, 360])
-def test_no_sentence_is_wider_than_the_window(
-    browser: Page, explainer: Explainer, line: str, width: int
-) -> None:
+def test_no_sentence_is_wider_than_the_window(browser: Page, explainer: Explainer, line: str, width: int) -> None:
     page = opened(browser, {4: explainer.explain(line, beam_size=4, continues=True)}, width)
     assert page.js("document.documentElement.scrollWidth") <= width
     assert browser.driver.get_log("browser") == []
@@ -174,9 +162,7 @@ def test_no_sentence_is_wider_than_the_window(
     assert all(one.rect["x"] >= 0 and one.rect["x"] + one.rect["width"] <= width for one in buttons)
 
 
-def test_words_of_a_right_to_left_language_run_from_the_right(
-    browser: Page, explainer: Explainer
-) -> None:
+def test_words_of_a_right_to_left_language_run_from_the_right(browser: Page, explainer: Explainer) -> None:
     line = f"{HEBREW} due"
     page = opened(browser, {4: explainer.explain(line, beam_size=4, continues=True)})
     first, *others = elements(page, ".tfm-two > div:first-of-type button")

@@ -65,9 +65,7 @@ def test_each_step_shows_five_probable_tokens_and_the_beam() -> None:
     text = "\n".join(printed(explained))
     steps = re.split(r"\n  step \d+", text.split("6. decoding")[1].split("7. hypotheses")[0])[1:]
     assert len(steps) == max(node.step for node in sentence.beam.nodes)
-    for number, (shown, token) in enumerate(
-        zip(steps, sentence.hypotheses[0].tokens, strict=False), 1
-    ):
+    for number, (shown, token) in enumerate(zip(steps, sentence.hypotheses[0].tokens, strict=False), 1):
         assert len(re.findall(r"^ +\d+\.\d% ", shown, re.MULTILINE)) in (5, 6)
         for other in token.alternatives:
             assert f"{other.probability:.1%}" in shown
@@ -151,11 +149,9 @@ def test_each_picture_of_attention_names_its_columns() -> None:
     title = lines.index("  cross-attention, by the token that it predicts")
     num_pictures = lines[title + 1].count("layer")
     below = lines[title + 2 : title + 2 + len(named)]
-    assert [line.split() for line in below] == [
-        (line * num_pictures).split() for line in named
-    ] or [line.count(name.strip()) for line, name in zip(below, named, strict=True)] == [
-        num_pictures
-    ] * len(named)
+    assert [line.split() for line in below] == [(line * num_pictures).split() for line in named] or [
+        line.count(name.strip()) for line, name in zip(below, named, strict=True)
+    ] == [num_pictures] * len(named)
 
 
 def test_padding_counts_columns() -> None:

@@ -17,9 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"
-)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver")
 
 
 @contextmanager
@@ -109,11 +107,13 @@ class Page:
         self.js(
             "(() => { const field = document.getElementById('source'); field.value = arguments[0];"
             " field.dispatchEvent(new Event('input')); })()".replace("arguments[0]", json.dumps(text))
-        )  # fmt: skip
+        )
 
     def word(self, text: str) -> WebElement:
         """The first word of the translation with this text."""
-        found = self.js(f"[...document.querySelectorAll('#output .word')].find((one) => one.textContent === {json.dumps(text)})")  # fmt: skip
+        found = self.js(
+            f"[...document.querySelectorAll('#output .word')].find((one) => one.textContent === {json.dumps(text)})"
+        )
         assert isinstance(found, WebElement), f"no word {text} in {self.output}"
         return found
 
@@ -132,7 +132,7 @@ class Page:
 
     def lit(self, side: str) -> list[str]:
         """The words that are lit in `mirror` (of the source) or `output`."""
-        return list(self.js(f"[...document.querySelectorAll('#{side} .word.lit')].map((one) => one.textContent)"))  # fmt: skip
+        return list(self.js(f"[...document.querySelectorAll('#{side} .word.lit')].map((one) => one.textContent)"))
 
     def use(self, script: str) -> None:
         """Run a script in the page, whatever its security policy says."""
@@ -145,9 +145,7 @@ class Page:
             "axe.run(document, { resultTypes: ['violations'] }).then((result) => done(result.violations))"
         )
         return [
-            f"{one['id']}: {node['html'][:200]}: {node['failureSummary']}"
-            for one in found
-            for node in one["nodes"]
+            f"{one['id']}: {node['html'][:200]}: {node['failureSummary']}" for one in found for node in one["nodes"]
         ]
 
     def complaints(self) -> list[str]:
@@ -157,4 +155,6 @@ class Page:
 
 
 _OUTPUT = "[...document.querySelectorAll('#output > p:not(.hint)')].map((one) => one.textContent).join('\\n')"
-_IS_WAITING = "(document.querySelector('#output .waiting, #output .pulse') || !document.getElementById('progress').hidden)"
+_IS_WAITING = (
+    "(document.querySelector('#output .waiting, #output .pulse') || !document.getElementById('progress').hidden)"
+)

@@ -100,9 +100,7 @@ class PretendServer:
 
     def refusal(self, request: Request) -> Response | None:
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
-            return JSONResponse(
-                {"error": "Please contact the server operator to get an API key"}, 400
-            )
+            return JSONResponse({"error": "Please contact the server operator to get an API key"}, 400)
         if not self.refusals:
             return None
         status, message, seconds = self.refusals.pop(0)
@@ -137,9 +135,14 @@ class PretendServer:
             target = self.target(source, body["target"])
             details = self.details(source, target)
             places = {
-                "source": {"start": match.start(), "end": match.start() + len(source), "text": source, "words": spans(source)},
+                "source": {
+                    "start": match.start(),
+                    "end": match.start() + len(source),
+                    "text": source,
+                    "words": spans(source),
+                },
                 "target": {"start": len(translated), "end": len(translated + target), **details},
-            }  # fmt: skip
+            }
             links = places["target"].pop("links")
             share = self.estimates.get(source)
             trust = {} if share is None else {"quality": share, "green": share >= 0.5}
@@ -175,8 +178,7 @@ class PretendServer:
             {
                 "source": {"text": source, "words": spans(source)},
                 "alternatives": [
-                    {"score": -0.4 - 0.5 * rank, **self.details(source, text)}
-                    for rank, text in enumerate(texts)
+                    {"score": -0.4 - 0.5 * rank, **self.details(source, text)} for rank, text in enumerate(texts)
                 ],
             }
         )
@@ -238,9 +240,7 @@ def _line(values: dict[str, Any]) -> str:
 @contextmanager
 def running(pretended: PretendServer) -> Iterator[PretendServer]:
     """The server in a thread of its own."""
-    config = uvicorn.Config(
-        pretended.application(), port=0, log_level="error", timeout_graceful_shutdown=1
-    )
+    config = uvicorn.Config(pretended.application(), port=0, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     sock = config.bind_socket()
     pretended.address = f"http://127.0.0.1:{sock.getsockname()[1]}/"

@@ -70,11 +70,9 @@ def test_forms_are_read_as_well(client: TestClient) -> None:
         ({"q": "\ud800"}, "not valid Unicode"),
     ],
 )
-def test_a_wrong_request_is_refused(
-    client: TestClient, path: str, changes: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_request_is_refused(client: TestClient, path: str, changes: dict[str, Any], message: str) -> None:
     body = {name: value for name, value in {**ASKED, **changes}.items() if value is not None}
-    found = client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})  # fmt: skip
+    found = client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
     assert found.status_code == 400
     assert message in found.json()["error"]
 

@@ -28,9 +28,7 @@ def test_the_json_is_that_of_the_explainer(client: TestClient) -> None:
     assert found["translation"] == expected["translation"]
     assert found["search"] == expected["search"]
     [sentence], [wanted] = found["sentences"], expected["sentences"]
-    assert [one["text"] for one in sentence["hypotheses"]] == [
-        one["text"] for one in wanted["hypotheses"]
-    ]
+    assert [one["text"] for one in sentence["hypotheses"]] == [one["text"] for one in wanted["hypotheses"]]
     assert len(sentence["hypotheses"][0]["tokens"][0]["alternatives"]) == 4
     assert sentence["attention"] == wanted["attention"]
 
@@ -59,9 +57,7 @@ def test_attention_is_left_out_if_wished_and_a_prefix_is_forced(client: TestClie
         {"source": "it"},
     ],
 )
-def test_what_is_wrong_is_an_error_of_the_client(
-    client: TestClient, changed: dict[str, Any]
-) -> None:
+def test_what_is_wrong_is_an_error_of_the_client(client: TestClient, changed: dict[str, Any]) -> None:
     answer = client.post("/explain", json={**GOOD, **changed})
     assert answer.status_code == 400, answer.text
     assert set(answer.json()) == {"error"}

@@ -14,7 +14,11 @@ TRANSLATED = "it-Good it-morning. it-The it-train it-is it-late."
 
 def listed(page: Page, holder: str) -> list[str]:
     """The texts of the buttons in a list."""
-    return list(page.js(f"[...document.querySelectorAll('#{holder} li button')].map((one) => one.querySelector('.piece, .text').textContent)"))  # fmt: skip
+    return list(
+        page.js(
+            f"[...document.querySelectorAll('#{holder} li button')].map((one) => one.querySelector('.piece, .text').textContent)"
+        )
+    )
 
 
 def test_words_that_belong_together_are_lit_on_both_sides(page: Page) -> None:
@@ -23,8 +27,9 @@ def test_words_that_belong_together_are_lit_on_both_sides(page: Page) -> None:
     page.hover(page.word("it-train"))
     assert (page.lit("mirror"), page.lit("output")) == (["train"], ["it-train"])
     assert page.js("[...document.querySelectorAll('.sentence.lit')].map((one) => one.textContent)") == [
-        "The train is late.", "it-The it-train it-is it-late."
-    ]  # fmt: skip
+        "The train is late.",
+        "it-The it-train it-is it-late.",
+    ]
     # The source is a text field: its words lie below it.
     page.hover(page.driver.find_element(By.CSS_SELECTOR, "#mirror .word"))
     assert (page.lit("mirror"), page.lit("output")) == (["Good"], ["it-Good"])
@@ -33,9 +38,7 @@ def test_words_that_belong_together_are_lit_on_both_sides(page: Page) -> None:
     page.wait("document.querySelector('#output .word.lit')?.textContent === 'it-train'")
 
 
-def test_a_likely_word_is_chosen_with_the_mouse_and_taken_back(
-    page: Page, server: PretendServer
-) -> None:
+def test_a_likely_word_is_chosen_with_the_mouse_and_taken_back(page: Page, server: PretendServer) -> None:
     page.open(q=TEXT)
     page.wait_for_output(TRANSLATED)
     page.word("it-train").click()
@@ -128,10 +131,10 @@ def test_lines_under_words_say_how_sure_the_model_is(page: Page, server: Pretend
     line = "(name) => getComputedStyle([...document.querySelectorAll('#output .word')].find((one) => one.textContent === name)).textDecorationStyle"
     styles = f"['it-Good', 'it-morning', 'it-train'].map({line})"
     assert page.js(styles) == ["dotted", "dashed", "wavy"]
-    assert page.by_id("legend").text.split("\n") == ["How sure", "under 80 %", "under 50 %", "under 20 %"]  # fmt: skip
+    assert page.by_id("legend").text.split("\n") == ["How sure", "under 80 %", "under 50 %", "under 20 %"]
     page.by_id("shade").click()
     assert page.by_id("shade").get_attribute("aria-checked") == "false"
     page.again(q=TEXT)  # the switch is remembered
     page.wait_for_output(TRANSLATED)
     assert page.js(styles) == ["solid", "solid", "solid"]
-    assert page.js("getComputedStyle(document.querySelector('#output .u1')).textDecorationLine") == "none"  # fmt: skip
+    assert page.js("getComputedStyle(document.querySelector('#output .u1')).textDecorationLine") == "none"

@@ -15,11 +15,16 @@ def test_nothing_is_wider_than_a_narrow_window(page: Page, server: PretendServer
     server.words = {"Word": LONG.split()[0].strip(".")}
     page.look(320)
     page.open(q=f"{LONG} Word.")
-    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")  # fmt: skip
+    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")
     page.js("document.querySelector('#output .word').click()")
     page.wait("document.querySelectorAll('#likely li button').length > 1")
     assert page.js("document.documentElement.scrollWidth") == 320
-    assert page.js("[...document.querySelectorAll('main *, #likely')].filter((one) => one.getBoundingClientRect().right > 320.5 && getComputedStyle(one).position !== 'absolute').length") == 0  # fmt: skip
+    assert (
+        page.js(
+            "[...document.querySelectorAll('main *, #likely')].filter((one) => one.getBoundingClientRect().right > 320.5 && getComputedStyle(one).position !== 'absolute').length"
+        )
+        == 0
+    )
 
 
 def test_colours_follow_the_system_until_somebody_chooses(page: Page) -> None:
@@ -42,9 +47,7 @@ def test_each_paragraph_has_the_direction_of_its_script(page: Page, server: Pret
     server.words = {"Good": "صباح", "morning": "الخير", "Thanks": "شكرا"}
     page.open(q="Good morning.\n42 OK.")
     page.wait_for_output("صباح الخير.\nar-42 ar-OK.")
-    directions = (
-        "[...document.querySelectorAll('#output p')].map((one) => getComputedStyle(one).direction)"
-    )
+    directions = "[...document.querySelectorAll('#output p')].map((one) => getComputedStyle(one).direction)"
     assert page.js(directions) == ["rtl", "ltr"]
     assert page.by_id("output").get_attribute("lang") == "ar"
     page.js("document.querySelector('#output .word').focus()")
@@ -90,9 +93,7 @@ def test_nothing_moves_for_those_who_ask_for_it(page: Page, server: PretendServe
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1400])
-def test_axe_finds_no_violation(
-    page: Page, server: PretendServer, axe: str, width: int, theme: str
-) -> None:
+def test_axe_finds_no_violation(page: Page, server: PretendServer, axe: str, width: int, theme: str) -> None:
     server.shares = {"it-Good": 0.7, "it-morning": 0.4, "it-train": 0.1}
     page.look(width, theme=theme)
     page.open()

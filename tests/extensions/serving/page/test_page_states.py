@@ -28,9 +28,7 @@ def test_a_server_that_still_loads_is_asked_again(page: Page, server: PretendSer
     assert not page.by_id("notice").is_displayed()
 
 
-def test_a_busy_server_is_asked_again_after_the_time_that_it_names(
-    page: Page, server: PretendServer
-) -> None:
+def test_a_busy_server_is_asked_again_after_the_time_that_it_names(page: Page, server: PretendServer) -> None:
     server.refusals = [(429, "Slowdown: too many requests are waiting", 2)]
     page.open(q="Good.")
     page.wait("document.getElementById('notice').textContent.includes('busy')")
@@ -54,9 +52,7 @@ def test_a_connection_that_comes_back_is_used_at_once(page: Page) -> None:
     page.wait_for_output("it-Good. it-More.")
 
 
-def test_an_error_is_told_and_the_finished_sentences_stay(
-    page: Page, server: PretendServer
-) -> None:
+def test_an_error_is_told_and_the_finished_sentences_stay(page: Page, server: PretendServer) -> None:
     server.break_after = 1
     page.open(q="One. Two.")
     page.wait("document.getElementById('notice').textContent.includes('took too long')")
@@ -86,7 +82,7 @@ def test_the_history_is_kept_in_the_browser_until_it_is_deleted(page: Page) -> N
     page.by_id("clear").click()
     page.by_id("open-history").click()
     entries = page.driver.find_elements(By.CSS_SELECTOR, "#past li")
-    assert [entry.text.split("\n")[1:] for entry in entries] == [["Good. More.", "it-Good. it-More."]]  # fmt: skip
+    assert [entry.text.split("\n")[1:] for entry in entries] == [["Good. More.", "it-Good. it-More."]]
     entries[0].find_element(By.TAG_NAME, "button").click()
     page.wait_for_output("it-Good. it-More.")
     page.by_id("open-history").click()
@@ -151,9 +147,7 @@ def test_a_file_of_a_wrong_kind_is_not_tried_again(page: Page, server: PretendSe
     page.wait("document.activeElement.id === 'source'")
 
 
-def test_what_is_wrong_with_a_text_is_said_without_a_second_try(
-    page: Page, server: PretendServer
-) -> None:
+def test_what_is_wrong_with_a_text_is_said_without_a_second_try(page: Page, server: PretendServer) -> None:
     server.refusals = [(400, "Invalid request: exceeds text limit", 0)]
     page.open(q="Good.")
     page.wait("document.getElementById('notice').textContent.includes('exceeds text limit')")

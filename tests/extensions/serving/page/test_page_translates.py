@@ -32,15 +32,13 @@ def test_control_and_enter_translate_without_a_pause(page: Page, server: Pretend
     page.wait_for_output("it-Good")
 
 
-def test_only_the_sentences_around_a_change_are_translated_again(
-    page: Page, server: PretendServer
-) -> None:
+def test_only_the_sentences_around_a_change_are_translated_again(page: Page, server: PretendServer) -> None:
     page.open(q="One a. Two b. Three c. Four d. Five e. Six f.")
-    page.wait_for_output("it-One it-a. it-Two it-b. it-Three it-c. it-Four it-d. it-Five it-e. it-Six it-f.")  # fmt: skip
+    page.wait_for_output("it-One it-a. it-Two it-b. it-Three it-c. it-Four it-d. it-Five it-e. it-Six it-f.")
     page.js("document.querySelector('#output .sentence').id = 'same'")
     page.write("One a. Two b. Three c. Four new. Five e. Six f.")
     page.wait("document.getElementById('output').textContent.includes('it-new')")
-    page.wait_for_output("it-One it-a. it-Two it-b. it-Three it-c. it-Four it-new. it-Five it-e. it-Six it-f.")  # fmt: skip
+    page.wait_for_output("it-One it-a. it-Two it-b. it-Three it-c. it-Four it-new. it-Five it-e. it-Six it-f.")
     assert server.asked[-1]["q"].strip() == "Three c. Four new. Five e."
     assert page.by_id("same").text == "it-One it-a."
 
@@ -88,9 +86,7 @@ def test_line_breaks_and_spaces_stay(page: Page) -> None:
     page.wait_for_output("\nit-One.  it-Two.\n\n- it-Three\n")
 
 
-def test_any_series_of_edits_ends_with_the_translation_of_the_whole_text(
-    page: Page, server: PretendServer
-) -> None:
+def test_any_series_of_edits_ends_with_the_translation_of_the_whole_text(page: Page, server: PretendServer) -> None:
     """What the page keeps from before an edit must be what the server says about the text after it."""
     choose, text = random.Random(7), "One a. Two b.\nThree c. Four d. Five e.\n\nSix f."
     page.open(q=text)
@@ -98,7 +94,7 @@ def test_any_series_of_edits_ends_with_the_translation_of_the_whole_text(
     for _ in range(25):
         start = choose.randrange(len(text) + 1)
         end = min(len(text), start + choose.choice([0, 0, 1, 3, 9]))
-        text = text[:start] + choose.choice(["", "x", ".", "\n", " ", ". New ", "\n\n"]) + text[end:]  # fmt: skip
+        text = text[:start] + choose.choice(["", "x", ".", "\n", " ", ". New ", "\n\n"]) + text[end:]
         page.write(text)
         if choose.random() < 0.3:  # the next edit comes before the answer
             continue
@@ -143,8 +139,10 @@ def test_a_link_brings_languages_and_text(page: Page) -> None:
     page.by_id("link").click()
     page.wait("location.search.includes('giorno')")
     assert page.js("Object.fromEntries(new URLSearchParams(location.search))") == {
-        "source": "it", "target": "en", "q": "Buon giorno & grazie."
-    }  # fmt: skip
+        "source": "it",
+        "target": "en",
+        "q": "Buon giorno & grazie.",
+    }
 
 
 def test_clearing_empties_both_sides(page: Page) -> None:

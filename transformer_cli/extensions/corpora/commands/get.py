@@ -36,9 +36,7 @@ def get_command(
     folder: Annotated[
         Path, typer.Option("--output", "-o", help="The folder for the corpora and their lock file.")
     ] = Path("corpora"),
-    lists: Annotated[
-        bool, typer.Option("--list", help="List names of corpora, and fetch nothing.")
-    ] = False,
+    lists: Annotated[bool, typer.Option("--list", help="List names of corpora, and fetch nothing.")] = False,
     catalogue: Annotated[
         Path | None,
         typer.Option(
@@ -54,9 +52,7 @@ def get_command(
     ] = None,
     accept_change: Annotated[
         bool,
-        typer.Option(
-            "--accept-data-change", help="Take a remote file that has changed since it was fetched."
-        ),
+        typer.Option("--accept-data-change", help="Take a remote file that has changed since it was fetched."),
     ] = False,
     max_dropped_share: DroppedShareOption = 0.05,
     as_json: JsonOption = False,
@@ -124,8 +120,7 @@ def list_corpora(request: CorporaRequest, *, as_json: bool) -> None:
     """Print the names of the corpora with all given words, with their languages and addresses."""
     found = list(request.entries(request.names))
     lines = [
-        f"{one.name}  {one.source_language}-{one.target_language}  {' '.join(one.urls)}"
-        for one in found[:_NUM_LISTED]
+        f"{one.name}  {one.source_language}-{one.target_language}  {' '.join(one.urls)}" for one in found[:_NUM_LISTED]
     ]
     more = len(found) - _NUM_LISTED
     if more > 0:
@@ -134,9 +129,7 @@ def list_corpora(request: CorporaRequest, *, as_json: bool) -> None:
     show(facts, fitting(lines or ["no corpus has all of these words"]), as_json=as_json)
 
 
-def get_corpora(
-    request: CorporaRequest, *, accept_change: bool, max_dropped_share: float, as_json: bool
-) -> None:
+def get_corpora(request: CorporaRequest, *, accept_change: bool, max_dropped_share: float, as_json: bool) -> None:
     """Fetch corpora into a folder, and print what is there.
 
     Raises:
@@ -155,9 +148,7 @@ def get_corpora(
             f"give the name of a corpus; {request.folder} has no {LOCK_FILE} either",
             hint="tfm data get --list europarl --source-language en --target-language it shows names",
         )
-    entries = [_entry(name, request) for name in request.names] or [
-        one.entry for one in lock.corpora
-    ]
+    entries = [_entry(name, request) for name in request.names] or [one.entry for one in lock.corpora]
     make_folders(request.folder)
     with RunLock(request.folder):
         fetched = [
@@ -172,9 +163,7 @@ def get_corpora(
         ]
     facts = {
         "folder": str(request.folder),
-        "corpora": [
-            one.locked.model_dump(mode="json") | {"downloaded": one.is_new} for one in fetched
-        ],
+        "corpora": [one.locked.model_dump(mode="json") | {"downloaded": one.is_new} for one in fetched],
     }
     lines = [line for one in fetched for line in _lines(one, request.folder)]
     show(facts, [*fitting(lines), "", *_config(fetched, request.folder)], as_json=as_json)
@@ -201,9 +190,7 @@ def _entry(name: str, request: CorporaRequest) -> CatalogueEntry:
 def _progress(url: str) -> Progress:
     from tqdm import tqdm
 
-    bar = tqdm(
-        desc=url.rpartition("/")[2][:40], unit="B", unit_scale=True, disable=not sys.stderr.isatty()
-    )
+    bar = tqdm(desc=url.rpartition("/")[2][:40], unit="B", unit_scale=True, disable=not sys.stderr.isatty())
 
     def report(num_bytes: int, size: int | None) -> None:
         bar.total = size

@@ -21,15 +21,11 @@ FilesArgument = Annotated[
 ]
 SourceLanguageOption = Annotated[
     str | None,
-    typer.Option(
-        "--source-language", help="Language of the source, such as en. Default: found out."
-    ),
+    typer.Option("--source-language", help="Language of the source, such as en. Default: found out."),
 ]
 TargetLanguageOption = Annotated[
     str | None,
-    typer.Option(
-        "--target-language", help="Language of the target, such as it. Default: found out."
-    ),
+    typer.Option("--target-language", help="Language of the target, such as it. Default: found out."),
 ]
 DroppedShareOption = Annotated[
     float,

@@ -68,9 +68,7 @@ def import_command(
 
     _check_output(output)
     given = GivenFacts(source_field, target_field, source_language, target_language, encoding)
-    imported = import_pairs(
-        files, given, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
-    )
+    imported = import_pairs(files, given, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs)
     report = imported.report
     facts = {
         "files": [str(path) for path in imported.files],
@@ -99,9 +97,7 @@ def _check_output(output: Path) -> None:
         )
 
 
-def _outputs(
-    output: Path, direction: Direction, paths: Sequence[Path], *, force: bool
-) -> tuple[Path, ...]:
+def _outputs(output: Path, direction: Direction, paths: Sequence[Path], *, force: bool) -> tuple[Path, ...]:
     if output.suffix.lower() == ".tsv":
         files: tuple[Path, ...] = (output,)
     else:
@@ -115,9 +111,7 @@ def _outputs(
         raise CannotCreateError(f"{output}: there is no folder {output.absolute().parent}")
     for file in files:
         if any(path.exists() and file.exists() and path.samefile(file) for path in paths):
-            raise CannotCreateError(
-                f"{file}: is the file that is imported", hint="give another --output"
-            )
+            raise CannotCreateError(f"{file}: is the file that is imported", hint="give another --output")
         if file.exists() and not force:
             raise CannotCreateError(
                 f"{file}: exists already",

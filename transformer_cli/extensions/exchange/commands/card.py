@@ -29,9 +29,7 @@ DatasetsOption = Annotated[
 ]
 BaseModelOption = Annotated[
     str | None,
-    typer.Option(
-        "--base-model", metavar="USER/NAME", help="The model on the hub that was fine-tuned."
-    ),
+    typer.Option("--base-model", metavar="USER/NAME", help="The model on the hub that was fine-tuned."),
 ]
 
 

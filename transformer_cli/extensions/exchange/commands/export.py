@@ -21,9 +21,7 @@ def export_command(
         Literal["ctranslate2", "hf", "onnx", "argos", "marian", "bergamot", "browser"],
         typer.Option("--to", help="The format."),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder that is made; for argos, the file.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder that is made; for argos, the file.")],
     run: RunOption = None,
     quantize: Annotated[
         Literal["int8"] | None,

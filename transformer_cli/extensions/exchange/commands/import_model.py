@@ -11,9 +11,7 @@ from transformer_cli.commands.command_line import JsonOption
 def import_model_command(
     folder: Annotated[
         Path,
-        typer.Argument(
-            help="The folder of the model, such as an OPUS-MT model; or a model.npz of Marian."
-        ),
+        typer.Argument(help="The folder of the model, such as an OPUS-MT model; or a model.npz of Marian."),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the run that is made.")],
     from_: Annotated[

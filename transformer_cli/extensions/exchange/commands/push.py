@@ -12,12 +12,8 @@ from transformer_cli.process.errors import UsageError
 
 def push_command(
     folder: Annotated[Path, typer.Argument(help="A folder that tfm export has made.")],
-    repository: Annotated[
-        str, typer.Argument(metavar="USER/NAME", help="The repository on the hub; it is made.")
-    ],
-    private: Annotated[
-        bool, typer.Option("--private", help="If the repository is made, only you can see it.")
-    ] = False,
+    repository: Annotated[str, typer.Argument(metavar="USER/NAME", help="The repository on the hub; it is made.")],
+    private: Annotated[bool, typer.Option("--private", help="If the repository is made, only you can see it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Upload without a question.")] = False,
     as_json: JsonOption = False,
@@ -35,9 +31,7 @@ def push_command(
     kind = "private" if private else "public"
     total = sum(file.num_bytes for file in files)
     lines = [f"{file.num_bytes:>14,}  {file.name}" for file in files]
-    lines.append(
-        f"{total:>14,}  bytes in {len(files)} files, to the {kind} repository {repository}"
-    )
+    lines.append(f"{total:>14,}  bytes in {len(files)} files, to the {kind} repository {repository}")
     facts = {
         "folder": str(folder),
         "repository": repository,

@@ -56,9 +56,7 @@ def ablate_command(
 ) -> None:
     """Train with and without a part of the model, and compare. Predict first what breaks without it."""
     if name is None and (answer or prediction or overrides):
-        raise UsageError(
-            "give the name of an ablation", hint="tfm ablate lists them; then: tfm ablate NAME"
-        )
+        raise UsageError("give the name of an ablation", hint="tfm ablate lists them; then: tfm ablate NAME")
     if answer and (prediction or overrides):
         raise UsageError("--answer trains nothing, so it takes neither --prediction nor --set")
     from transformer_cli.commands.output import show
@@ -101,9 +99,7 @@ def _trained(
     configs_of(ablation, overrides)  # a wrong setting is refused before the question is asked
     prediction = prediction or asked_prediction(ablation)
     with only_warnings(), kept_folder(folder):
-        outcomes = try_variants(
-            ablation, folder, overrides, callbacks=AnnouncedTrainings(ablation).callbacks
-        )
+        outcomes = try_variants(ablation, folder, overrides, callbacks=AnnouncedTrainings(ablation).callbacks)
     facts = ablation_facts(ablation) | {
         "overrides": list(overrides),
         "prediction": prediction,
@@ -117,9 +113,7 @@ def _trained(
             removed,
         )
     seconds = sum(outcome.cpu_seconds for outcome in outcomes)
-    logger.info(
-        "%s: the curves of the loss; %.0f CPU seconds in all", folder / PICTURE_FILE, seconds
-    )
+    logger.info("%s: the curves of the loss; %.0f CPU seconds in all", folder / PICTURE_FILE, seconds)
     return facts, [*figure_lines(ablation, outcomes), "", *answer_lines(ablation, prediction)]
 
 
@@ -133,8 +127,10 @@ def asked_prediction(ablation: Ablation) -> int | None:
     while True:
         typed = typer.prompt(
             f"Your prediction ({' or '.join(numbers)}; Enter for none)",
-            default="", show_default=False, err=True,
-        ).strip()  # fmt: skip
+            default="",
+            show_default=False,
+            err=True,
+        ).strip()
         if not typed:
             return None
         if typed in numbers:
@@ -187,9 +183,7 @@ def answer_lines(ablation: Ablation, prediction: int | None) -> Iterator[str]:
     if prediction is not None:
         verdict = "was right" if prediction == ablation.right else "was not right"
         yield f"Your prediction, {prediction}, {verdict}."
-    yield from _wrapped(
-        ablation.options[ablation.right - 1], first=f"Answer {ablation.right}: ", then="  "
-    )
+    yield from _wrapped(ablation.options[ablation.right - 1], first=f"Answer {ablation.right}: ", then="  ")
     yield from _wrapped(ablation.came_out, first="Measured: ", then="  ")
     yield from _wrapped(ablation.why, first="Why: ", then="  ")
     yield from _wrapped(ablation.read_on, first="Read on: ", then="  ")

@@ -45,9 +45,7 @@ ConfigOption = Annotated[
         autocompletion=completion.configs,
     ),
 ]
-OverridesOption = Annotated[
-    Overrides, set_option("training.warmup_steps=1000", completion.settings)
-]
+OverridesOption = Annotated[Overrides, set_option("training.warmup_steps=1000", completion.settings)]
 RunOption = Annotated[
     str | None,
     typer.Option(
@@ -91,9 +89,7 @@ def draw_command(
     for path in paths.values():
         check_output(path)
     for name, path in paths.items():
-        figure = draw_picture(
-            name, theme=theme, config=config, overrides=overrides or (), run=folder_of_run
-        )
+        figure = draw_picture(name, theme=theme, config=config, overrides=overrides or (), run=folder_of_run)
         write_and_tell(path, bytes_of(figure, path.suffix.lower()))
 
 

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 
 def exercises_command(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="The folder of the exercises.")
-    ] = Path("exercises"),
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The folder of the exercises.")] = Path(
+        "exercises"
+    ),
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -35,12 +35,8 @@ def exercises_command(
             autocompletion=completion.exercises,
         ),
     ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Run the code in the folder, and say what is right.")
-    ] = False,
-    hint: Annotated[
-        bool, typer.Option("--hint", help="With --check: a hint for each exercise that fails.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Run the code in the folder, and say what is right.")] = False,
+    hint: Annotated[bool, typer.Option("--hint", help="With --check: a hint for each exercise that fails.")] = False,
     solution: Annotated[
         str | None,
         typer.Option(
@@ -64,9 +60,7 @@ def exercises_command(
     else:
         if names or hint:
             given = names[0] if names else "--hint"
-            raise UsageError(
-                f"{given}: only a check takes it", hint=f"tfm exercises --check {folder} {given}"
-            )
+            raise UsageError(f"{given}: only a check takes it", hint=f"tfm exercises --check {folder} {given}")
         _make(folder, as_json=as_json)
 
 
@@ -116,12 +110,8 @@ def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: boo
     show({"folder": str(folder), "outcomes": facts}, lines, as_json=as_json)
     failing = [one.name for one in outcomes if one.status == "fails"]
     if failing:
-        more = (
-            "" if with_hints else f"; tfm exercises --check {folder} {failing[0]} --hint tells more"
-        )
-        raise DataError(
-            f"{', '.join(failing)}: not right yet", hint=f"read the messages above{more}"
-        )
+        more = "" if with_hints else f"; tfm exercises --check {folder} {failing[0]} --hint tells more"
+        raise DataError(f"{', '.join(failing)}: not right yet", hint=f"read the messages above{more}")
 
 
 def _lines(folder: Path, outcomes: Sequence["CheckOutcome"], *, with_hints: bool) -> Iterator[str]:
@@ -141,6 +131,4 @@ def _lines(folder: Path, outcomes: Sequence["CheckOutcome"], *, with_hints: bool
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        text, 100, initial_indent="    ", subsequent_indent="      ", break_long_words=False
-    )
+    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="      ", break_long_words=False)

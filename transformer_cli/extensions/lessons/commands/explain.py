@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 _WIDTH_OF_A_FILE = 110
 
-SentenceArgument = Annotated[
-    str | None, typer.Argument(help="The sentence that is translated and explained.")
-]
+SentenceArgument = Annotated[str | None, typer.Argument(help="The sentence that is translated and explained.")]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(
@@ -44,9 +42,7 @@ PngOption = Annotated[
         help="Also draw the attention as a picture for slides; with --over-time, a film strip.",
     ),
 ]
-OverridesOption = Annotated[
-    Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
-]
+OverridesOption = Annotated[Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)]
 NBestOption = Annotated[
     int | None,
     typer.Option(
@@ -59,13 +55,9 @@ NBestOption = Annotated[
 ]
 TopOption = Annotated[
     int | None,
-    typer.Option(
-        "--top", min=1, max=50, help="Number of probable tokens for each step. Default: 5."
-    ),
+    typer.Option("--top", min=1, max=50, help="Number of probable tokens for each step. Default: 5."),
 ]
-PrefixOption = Annotated[
-    str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
-]
+PrefixOption = Annotated[str, typer.Option("--prefix", help="The beginning of the translation: whole words.")]
 OverTimeOption = Annotated[
     bool,
     typer.Option(
@@ -153,16 +145,12 @@ def _show_sentence(
     if is_blank(sentence):
         raise UsageError("the sentence is blank", hint='tfm explain "a sentence"')
     loaded = load_run(run, overrides, command="explain", or_demonstration=True)
-    explainer = Explainer.of(
-        loaded.translator.towards(to, from_), num_alternatives=num_alternatives
-    )
+    explainer = Explainer.of(loaded.translator.towards(to, from_), num_alternatives=num_alternatives)
     explanation = explainer.explain(sentence, num_best=num_best, prefix=prefix)
     if html is not None:
         first = int(explanation.search["beam_size"])  # this one is shown first
         explanations = {
-            size: explainer.explain(
-                sentence, beam_size=size, num_best=num_best, prefix=prefix, continues=True
-            )
+            size: explainer.explain(sentence, beam_size=size, num_best=num_best, prefix=prefix, continues=True)
             for size in {*BEAM_SIZES, first}
         }
         write_and_tell(html, page_of_line(explanations, first).encode("utf-8", "replace"))

@@ -69,19 +69,13 @@ LogOption = Annotated[
 ]
 GroupOption = Annotated[
     bool,
-    typer.Option(
-        "--group", help="Draw runs that differ only in the seed as their mean, with their range."
-    ),
+    typer.Option("--group", help="Draw runs that differ only in the seed as their mean, with their range."),
 ]
 ThemeOption = Annotated[
     ThemeName | None,
-    typer.Option(
-        "--theme", help="The colours. Default: light; a page follows the reader's setting."
-    ),
+    typer.Option("--theme", help="The colours. Default: light; a page follows the reader's setting."),
 ]
-TableOption = Annotated[
-    bool, typer.Option("--table", help="Print the final and the best values as a table.")
-]
+TableOption = Annotated[bool, typer.Option("--table", help="Print the final and the best values as a table.")]
 
 
 def plot_command(
@@ -124,9 +118,7 @@ def plot_command(
     warn_of_gaps(runs)
     rows = value_rows(runs, panels)
     if output is not None:
-        content = _content(
-            output, runs, panels, rows, axis=axis, theme=theme, logarithmic=log or ()
-        )
+        content = _content(output, runs, panels, rows, axis=axis, theme=theme, logarithmic=log or ())
         write_and_tell(output, content, f": {', '.join(on_one_line(run.name) for run in runs)}")
     if as_json or table:
         facts = {

@@ -173,9 +173,7 @@ def _draw_memory(encoder: Stack, reader: Point) -> None:
     diagram, top = encoder.diagram, encoder.y + 0.24
     between = (_X["source"] + _X["target"]) / 2
     edge = reader[0] - BOX_WIDTH / 2
-    diagram.line(
-        (encoder.x, encoder.y), (encoder.x, top), (between, top), (between, reader[1] - 0.13)
-    )
+    diagram.line((encoder.x, encoder.y), (encoder.x, top), (between, top), (between, reader[1] - 0.13))
     for name, y in (("K", reader[1] + 0.13), ("V", reader[1] - 0.13)):
         diagram.arrow((between, y), (edge, y))
         diagram.text((edge - 0.2, y + 0.11), name, size=SMALL)
@@ -190,10 +188,13 @@ def _draw_ties(diagram: Diagram, config: ModelConfig, embedded: list[Point], out
     source, target = embedded
     right, side = BOX_WIDTH / 2, BOX_WIDTH / 2 + MARGIN + 0.16
     diagram.line(
-        (target[0] + right, target[1]), (target[0] + side, target[1]),
-        (target[0] + side, output[1]), (output[0] + right, output[1]),
-        dashed=True, color=color,
-    )  # fmt: skip
+        (target[0] + right, target[1]),
+        (target[0] + side, target[1]),
+        (target[0] + side, output[1]),
+        (output[0] + right, output[1]),
+        dashed=True,
+        color=color,
+    )
     text = f"one table    tie_embeddings: {config.tie_embeddings}"
     middle = (target[1] + output[1]) / 2
     diagram.text((target[0] + side + 0.15, middle), text, size=SMALL, color=color, rotation=90)
@@ -207,9 +208,7 @@ def _draw_ties(diagram: Diagram, config: ModelConfig, embedded: list[Point], out
 def _say_settings(diagram: Diagram, config: Config, model: Transformer, top: float) -> None:
     """The name of the config and the settings that the boxes do not show, in the free corner."""
     left = _X["source"] - BOX_WIDTH / 2 - MARGIN
-    diagram.text(
-        (left, top), on_one_line(config.name, MAX_NAME), size=TITLE, weight="bold", ha="left"
-    )
+    diagram.text((left, top), on_one_line(config.name, MAX_NAME), size=TITLE, weight="bold", ha="left")
     settings = config.model
     lines = [
         f"d_model: {settings.d_model}",
@@ -227,11 +226,7 @@ def _say_settings(diagram: Diagram, config: Config, model: Transformer, top: flo
 
 def _dropout_lines(config: ModelConfig) -> list[str]:
     """The dropout rates; those that are 0 are left out, but for that of sub-layers."""
-    others = [
-        f"{name}: {rate:g}"
-        for name in ("attention_dropout", "ff_dropout")
-        if (rate := getattr(config, name))
-    ]
+    others = [f"{name}: {rate:g}" for name in ("attention_dropout", "ff_dropout") if (rate := getattr(config, name))]
     return [f"dropout: {config.dropout:g} after each sub-layer", *others]
 
 
@@ -260,9 +255,7 @@ def draw_residuals(config: Config, theme: Theme) -> Figure:
         diagram.panel((left, 0.42), (_PANEL_WIDTH, _PANEL_HEIGHT - 0.52), color=border)
         middle = left + _PANEL_WIDTH / 2
         diagram.text((middle, _PANEL_HEIGHT - 0.32), placement, size=TITLE, weight="bold")
-        diagram.text(
-            (middle, _PANEL_HEIGHT - 0.58), _WIRING_NAMES[placement], size=SMALL, color=theme.muted
-        )
+        diagram.text((middle, _PANEL_HEIGHT - 0.58), _WIRING_NAMES[placement], size=SMALL, color=theme.muted)
         if is_chosen:
             used = f"in {on_one_line(config.name, MAX_NAME)}"
             diagram.text((middle, 0.2), used, size=SMALL, color=theme.lines[1], weight="bold")

@@ -50,9 +50,7 @@ def shifted() -> tuple[str, ...]:
     """What the decoder reads at each place, by the function that makes the batches of a training."""
     ids = np.arange(len(TARGET))[None]
     format_of_translation = SequenceFormat()
-    made = format_of_translation.decoder_inputs(
-        ids, np.ones_like(ids, dtype=np.bool_), sos_id=len(TARGET), pad_id=-1
-    )
+    made = format_of_translation.decoder_inputs(ids, np.ones_like(ids, dtype=np.bool_), sos_id=len(TARGET), pad_id=-1)
     return tuple((*TARGET, _SOS)[int(one)] for one in made[0])
 
 
@@ -69,9 +67,7 @@ def draw_shifted_target(theme: Theme) -> Figure:
         for x, token in zip(middles, tokens, strict=True):
             kind = "embedding" if bottom == _READS else "output"
             diagram.box((x - _BOX_WIDTH / 2, bottom), (_BOX_WIDTH, _BOX_HEIGHT), (token,), kind)
-    diagram.text(
-        (_BOXES_LEFT - 0.1, _READS - 0.25), "place", size=SMALL, ha="right", color=theme.muted
-    )
+    diagram.text((_BOXES_LEFT - 0.1, _READS - 0.25), "place", size=SMALL, ha="right", color=theme.muted)
     for place, x in enumerate(middles, start=1):
         diagram.text((x, _READS - 0.25), str(place), size=SMALL, color=theme.muted)
     shown = 2  # place 3
@@ -93,7 +89,9 @@ def draw_shifted_target(theme: Theme) -> Figure:
         ha="left",
         size=SMALL + 0.5,
     )
-    diagram.text((0.1, 0.15), "[SOS] stands where no token has been written yet", ha="left", size=SMALL, color=theme.muted)  # fmt: skip
+    diagram.text(
+        (0.1, 0.15), "[SOS] stands where no token has been written yet", ha="left", size=SMALL, color=theme.muted
+    )
     return diagram.figure
 
 
@@ -125,9 +123,7 @@ def draw_masks(theme: Theme) -> Figure:
     figure = new_figure(6.6, theme)
     panels: Any = figure.subplots(2, 3)
     _say_how_to_read(panels[1, 0], theme)
-    for axes, grid in zip(
-        (panels[0, 0], panels[0, 1], panels[1, 1], panels[0, 2], panels[1, 2]), grids, strict=True
-    ):
+    for axes, grid in zip((panels[0, 0], panels[0, 1], panels[1, 1], panels[0, 2], panels[1, 2]), grids, strict=True):
         _draw_mask(axes, grid, theme)
         style(axes, theme)
         axes.set_title(grid.title, fontsize=SMALL, color=theme.ink, loc="left")
@@ -171,9 +167,15 @@ def _say_how_to_read(axes: Axes, theme: Theme) -> None:
     )
     axes.set_axis_off()
     axes.text(
-        0.0, 0.95, "\n".join(lines), transform=axes.transAxes, va="top", linespacing=1.5,
-        fontsize=SMALL, color=theme.ink,
-    )  # fmt: skip
+        0.0,
+        0.95,
+        "\n".join(lines),
+        transform=axes.transAxes,
+        va="top",
+        linespacing=1.5,
+        fontsize=SMALL,
+        color=theme.ink,
+    )
 
 
 def _draw_mask(axes: Axes, grid: Grid, theme: Theme) -> None:
@@ -194,9 +196,7 @@ def _draw_mask(axes: Axes, grid: Grid, theme: Theme) -> None:
             fontsize=SMALL,
             color=theme.background if is_visible else theme.muted,
         )
-    axes.set_xticks(
-        range(len(grid.columns)), grid.columns, rotation=50, ha="right", rotation_mode="anchor"
-    )
+    axes.set_xticks(range(len(grid.columns)), grid.columns, rotation=50, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(grid.rows)), grid.rows)
 
 
@@ -295,14 +295,10 @@ def _chosen(
         result = weights[head, place] @ of_head
     pieces, predicted = names
     title = f"Attention of one query: cross-attention, {note}layer {layer}, head {head}"
-    return OneQuery(
-        title, pieces, predicted[place], query, keys[head], of_head, scores, weights[head, place], result
-    )  # fmt: skip
+    return OneQuery(title, pieces, predicted[place], query, keys[head], of_head, scores, weights[head, place], result)
 
 
-def heads_of(
-    attention: MultiHeadAttention, x: Tensor, context: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def heads_of(attention: MultiHeadAttention, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The queries (H, T, K), keys and values (both H, C, K) of cross-attention for one sentence."""
     queries = attention.query(x).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
     keys, values = attention.keys_and_values(context)
@@ -311,9 +307,7 @@ def heads_of(
     return (attention.query_norm(queries)[0].float(), *repeated)
 
 
-def _inputs_of(
-    model: Transformer, attention: MultiHeadAttention, ids: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
+def _inputs_of(model: Transformer, attention: MultiHeadAttention, ids: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """What this module gets in a forward pass of the model: (1, T, D) and (1, C, D)."""
     seen: list[Any] = []
     hook = attention.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[:2]))
@@ -333,9 +327,7 @@ def _draw_steps(axes: Axes, one: OneQuery, num_shown: int, theme: Theme) -> None
     weights_at = scores_at + _NUMBERS
     values_at = weights_at + _NUMBERS + 1.0
     strip = _Strips(axes, theme, num_shown)
-    axes.text(
-        keys_at - 0.3, -1.9, "query", ha="right", va="center", fontsize=SMALL, color=theme.ink
-    )
+    axes.text(keys_at - 0.3, -1.9, "query", ha="right", va="center", fontsize=SMALL, color=theme.ink)
     strip.draw(keys_at, -2.3, one.query, one.query)
     axes.text(
         scores_at + 0.5,
@@ -358,8 +350,22 @@ def _draw_steps(axes: Axes, one: OneQuery, num_shown: int, theme: Theme) -> None
         strip.draw(keys_at, row + 0.1, one.keys[row], one.keys)
         strip.draw(values_at, row + 0.1, one.values[row], one.values)
         right = values_at - 0.35
-        axes.plot([right, right], [row + 0.85, row + 0.85 - 0.7 * float(one.weights[row])], color=theme.lines[1], linewidth=4, solid_capstyle="butt")  # fmt: skip
-    axes.text(values_at - 0.3, num_rows + 0.9, f"sum of weight {TIMES} value", ha="right", va="center", fontsize=SMALL, color=theme.ink)  # fmt: skip
+        axes.plot(
+            [right, right],
+            [row + 0.85, row + 0.85 - 0.7 * float(one.weights[row])],
+            color=theme.lines[1],
+            linewidth=4,
+            solid_capstyle="butt",
+        )
+    axes.text(
+        values_at - 0.3,
+        num_rows + 0.9,
+        f"sum of weight {TIMES} value",
+        ha="right",
+        va="center",
+        fontsize=SMALL,
+        color=theme.ink,
+    )
     strip.draw(values_at, num_rows + 0.5, one.result, one.values)
     shown = "" if num_shown == len(one.query) else f", the first {num_shown} of {len(one.query)}"
     lines = (
@@ -367,7 +373,7 @@ def _draw_steps(axes: Axes, one: OneQuery, num_shown: int, theme: Theme) -> None
         f"a cell is a number of a vector{shown}: blue above 0, orange below 0, pale near 0",
     )
     for number, line in enumerate(lines):
-        axes.text(0.0, num_rows + 2.6 + number, line, va="center", fontsize=SMALL, color=theme.muted)  # fmt: skip
+        axes.text(0.0, num_rows + 2.6 + number, line, va="center", fontsize=SMALL, color=theme.muted)
 
 
 def _row(axes: Axes, row: int, shown: tuple[str, float, float], theme: Theme) -> None:

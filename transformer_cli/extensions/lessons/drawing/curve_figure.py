@@ -57,10 +57,7 @@ class Look:
 
 def end_of(panels: Sequence[Panel]) -> float:
     """Where the longest curve ends, and a little more; 1 without curves."""
-    return (
-        1.02 * max((x for one in panels for curve in one.curves for x in curve.xs), default=0)
-        or 1.0
-    )
+    return 1.02 * max((x for one in panels for curve in one.curves for x in curve.xs), default=0) or 1.0
 
 
 def draw_panels(names: Sequence[str], panels: Sequence[Panel], look: Look) -> Figure:
@@ -117,8 +114,17 @@ def draw_panel(axes: Axes, panel: Panel, look: Look) -> None:
     if len(kinds) == 2:
         note = "thin: training; thick, with marks: validation"
         axes.margins(y=0.16)  # room for the note above the curves
-        axes.annotate(note, (1.0, 1.0), (0, -4), xycoords="axes fraction", textcoords="offset points",
-                      ha="right", va="top", fontsize=SMALL, color=theme.muted)  # fmt: skip
+        axes.annotate(
+            note,
+            (1.0, 1.0),
+            (0, -4),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=SMALL,
+            color=theme.muted,
+        )
     axes.set_xlabel(look.x_label, color=theme.muted, fontsize=SMALL)
     if panel.metric in look.logarithmic:
         _make_logarithmic(axes)
@@ -140,15 +146,13 @@ def _lowest(panel: Panel) -> float:
     return min(values, default=0.0)
 
 
-def _draw_curve(
-    axes: Axes, metric: str, curve: PlottedCurve, theme: Theme, *, is_thin: bool
-) -> None:
+def _draw_curve(axes: Axes, metric: str, curve: PlottedCurve, theme: Theme, *, is_thin: bool) -> None:
     name = f"curve-{metric.replace(' ', '-')}-{curve.run}-{curve.kind}"
     color = color_of(curve.run, theme.lines)
     if curve.raw is not None:
         axes.plot(curve.xs, curve.raw, color=color, linewidth=0.7, alpha=0.35, gid=f"{name}-raw")
     if curve.lows != curve.highs:
-        axes.fill_between(curve.xs, curve.lows, curve.highs, color=color, alpha=0.18, linewidth=0, gid=f"{name}-range")  # fmt: skip
+        axes.fill_between(curve.xs, curve.lows, curve.highs, color=color, alpha=0.18, linewidth=0, gid=f"{name}-range")
     is_marked = curve.kind == "validation" and len(curve.xs) <= _MAX_MARKERS
     draw_line(
         axes,
@@ -169,9 +173,7 @@ def _alone(values: Sequence[float]) -> list[int]:
     """The places of values without a neighbour, of which a line shows nothing."""
     is_there = [False, *map(math.isfinite, values), False]
     return [
-        place
-        for place in range(len(values))
-        if is_there[place + 1] and not is_there[place] and not is_there[place + 2]
+        place for place in range(len(values)) if is_there[place + 1] and not is_there[place] and not is_there[place + 2]
     ]
 
 
@@ -198,10 +200,7 @@ _DASHES = ("", "7 4", "2 3", "8 3 2 3", "10 3 2 3 2 3")
 _NAMES = ("background", "ink", "muted", "faint")
 # CSS variables, with their values on a light and on a dark page.
 _COLORS = [(name, getattr(LIGHT, name), getattr(DARK, name)) for name in _NAMES]
-_COLORS += [
-    (f"line-{place}", *shades)
-    for place, shades in enumerate(zip(LIGHT.lines, DARK.lines, strict=True))
-]
+_COLORS += [(f"line-{place}", *shades) for place, shades in enumerate(zip(LIGHT.lines, DARK.lines, strict=True))]
 
 
 class _Shown(NamedTuple):
@@ -237,10 +236,7 @@ def page_of_panels(
     template = resources.files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8")
     data = {"names": list(names), "panels": values, "x": look.x_label}
     return environment.from_string(template).render(
-        runs=[
-            (name, run % len(LIGHT.lines), _DASHES[run % len(LINE_STYLES)])
-            for run, name in enumerate(names)
-        ],
+        runs=[(name, run % len(LIGHT.lines), _DASHES[run % len(LINE_STYLES)]) for run, name in enumerate(names)],
         panels=shown,
         rows=rows,
         theme=theme,

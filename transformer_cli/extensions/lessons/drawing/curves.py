@@ -81,8 +81,7 @@ def _tokens(run: str, series: RecordedSeries, axis: Axis) -> Knots:
     amounts = [counts[step] for step in steps]
     if axis == "minutes":
         amounts = [
-            count / speeds[step] / 60 if speeds.get(step) else 0.0
-            for step, count in zip(steps, amounts, strict=True)
+            count / speeds[step] / 60 if speeds.get(step) else 0.0 for step, count in zip(steps, amounts, strict=True)
         ]
     return [0.0, *map(float, steps)], [0.0, *map(float, np.cumsum(amounts))]
 
@@ -201,9 +200,7 @@ def default_metrics(runs: Sequence[PlottedRun]) -> list[str]:
     return [name for name in (LOSS, *scores, *_DRAWN_BY_DEFAULT) if name in known]
 
 
-def panels_of(
-    runs: Sequence[PlottedRun], metrics: Sequence[str], axis: Axis, *, smooth: int = 1
-) -> list[Panel]:
+def panels_of(runs: Sequence[PlottedRun], metrics: Sequence[str], axis: Axis, *, smooth: int = 1) -> list[Panel]:
     """The panels of a plot, in the order of the metrics.
 
     Args:
@@ -237,9 +234,7 @@ def _panel(runs: Sequence[PlottedRun], metric: str, axis: Axis, smooth: int) -> 
     return Panel(metric, title, curves)
 
 
-def _curve(
-    index: int, run: PlottedRun, what: tuple[str, str], axis: Axis, window: int
-) -> PlottedCurve | None:
+def _curve(index: int, run: PlottedRun, what: tuple[str, str], axis: Axis, window: int) -> PlottedCurve | None:
     kind, metric = what
     members = [
         (places(_name(folder), series, axis), values)
@@ -304,9 +299,7 @@ def _title(runs: Sequence[PlottedRun], metric: str) -> str:
     name, _, direction = metric.partition(" ")
     if name == LOSS:
         return f"Loss {direction}, nats per target token"
-    titles = {
-        key: title for run in runs for _, one in run.members for key, title in one.titles.items()
-    }
+    titles = {key: title for run in runs for _, one in run.members for key, title in one.titles.items()}
     title = titles.get(name, name)
     return f"{title} {direction}".strip()
 
@@ -322,8 +315,13 @@ def warn_of_gaps(runs: Sequence[PlottedRun]) -> None:
                         logger.warning(
                             "%s: %s %s is not a finite number at %d of %d records, first at step %s; "
                             "the curve has gaps there",
-                            _name(folder), kind, name, len(missing), len(values), missing[0],
-                        )  # fmt: skip
+                            _name(folder),
+                            kind,
+                            name,
+                            len(missing),
+                            len(values),
+                            missing[0],
+                        )
 
 
 def plotted_runs(names: Sequence[str], *, is_grouped: bool = False) -> list[PlottedRun]:
@@ -387,10 +385,7 @@ def _name(folder: Path) -> str:
 def _names(members: Sequence[tuple[Path, RecordedSeries]]) -> list[str]:
     """The names of the folders; the whole path where two folders have the same name."""
     short = [_name(folder) for folder, _ in members]
-    return [
-        name if short.count(name) == 1 else str(folder)
-        for name, (folder, _) in zip(short, members, strict=True)
-    ]
+    return [name if short.count(name) == 1 else str(folder) for name, (folder, _) in zip(short, members, strict=True)]
 
 
 _ABSENT = "-"
@@ -407,14 +402,9 @@ def grouped(members: Sequence[tuple[Path, RecordedSeries]]) -> list[PlottedRun]:
     for folder, series in members:
         config = load_stored_config(RunFolder(folder).config_file)
         settings = flat_settings(config.model_dump(mode="json"))
-        key = frozenset(
-            (name, repr(value)) for name, value in settings.items() if name not in _IGNORED
-        )
+        key = frozenset((name, repr(value)) for name, value in settings.items() if name not in _IGNORED)
         groups.setdefault(key, []).append((folder, series))
-    return [
-        PlottedRun(_name_of_group([_name(folder) for folder, _ in of]), of)
-        for of in groups.values()
-    ]
+    return [PlottedRun(_name_of_group([_name(folder) for folder, _ in of]), of) for of in groups.values()]
 
 
 def _name_of_group(names: Sequence[str]) -> str:
@@ -455,9 +445,7 @@ class ValueRow(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """What `--json` tells about it."""
         return {
-            name: value
-            for name, value in self._asdict().items()
-            if not (name.endswith("_range") and value is None)
+            name: value for name, value in self._asdict().items() if not (name.endswith("_range") and value is None)
         }
 
 
@@ -469,15 +457,8 @@ def value_rows(runs: Sequence[PlottedRun], panels: Sequence[Panel]) -> list[Valu
             final_step, final = panel.final(curve) or (None, None)
             best_step, best = panel.best(curve) or (None, None)
             run = runs[curve.run]
-            ranges = [
-                curve.ranges.get(step) if len(run.members) > 1 else None
-                for step in (final_step, best_step)
-            ]
-            rows.append(
-                ValueRow(
-                    panel.metric, run.name, curve.kind, final, final_step, best, best_step, *ranges
-                )
-            )
+            ranges = [curve.ranges.get(step) if len(run.members) > 1 else None for step in (final_step, best_step)]
+            rows.append(ValueRow(panel.metric, run.name, curve.kind, final, final_step, best, best_step, *ranges))
     return rows
 
 

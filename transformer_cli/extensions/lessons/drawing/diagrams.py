@@ -57,9 +57,7 @@ class Diagram:
         """The background of a group of boxes; with a colour, its border is drawn."""
         self._rectangle(corner, size, self.theme.panel, color or self.theme.faint, zorder=0.5)
 
-    def text(
-        self, place: Point, text: str, *, size: float = TEXT, color: str | None = None, **style: Any
-    ) -> None:
+    def text(self, place: Point, text: str, *, size: float = TEXT, color: str | None = None, **style: Any) -> None:
         """A text, by default centred at its place."""
         style = {"ha": "center", "va": "center", "zorder": 4, **style}
         self.axes.text(*place, text, fontsize=size, color=color or self.theme.ink, **style)
@@ -109,9 +107,7 @@ class Diagram:
         self.text(place, "+", size=11, weight="bold")
         return _RADIUS_OF_SUM
 
-    def _rectangle(
-        self, corner: Point, size: Point, face: str, edge: str, *, zorder: float = 3
-    ) -> None:
+    def _rectangle(self, corner: Point, size: Point, face: str, edge: str, *, zorder: float = 3) -> None:
         rectangle = FancyBboxPatch(
             corner,
             *size,

@@ -138,9 +138,7 @@ def draw_picture(
         return draw(*_subject(picture, config, overrides, run), THEMES[theme])
 
 
-def _subject(
-    picture: Picture, config: str | None, overrides: Sequence[str], run: Path | None
-) -> tuple[Any, ...]:
+def _subject(picture: Picture, config: str | None, overrides: Sequence[str], run: Path | None) -> tuple[Any, ...]:
     match picture.follows:
         case "config":
             from transformer_cli.config import load_config

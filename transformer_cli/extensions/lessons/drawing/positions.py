@@ -55,8 +55,11 @@ def draw_sinusoids(config: Config, theme: Theme) -> Figure:
     pairs = ", ".join(f"{column}-{column + 1}" for column in columns_of_hands(d_model))
     parts[2].suptitle(
         f"columns {pairs} as hands of a clock: a hand points to (sine, cosine)",
-        x=0.065, ha="left", fontsize=TEXT, color=theme.ink,
-    )  # fmt: skip
+        x=0.065,
+        ha="left",
+        fontsize=TEXT,
+        color=theme.ink,
+    )
     for axes, position in zip(parts[2].subplots(1, len(CLOCKS)), CLOCKS, strict=True):
         _draw_clock(axes, position, d_model, theme)
     return figure
@@ -214,9 +217,15 @@ def _draw_products(axes: Any, width: int, theme: Theme) -> None:
     axes.set_xlabel("distance from query to key")
     axes.set_ylabel("query · key; 1 at distance 0")
     axes.text(
-        0.97, 0.95, "the three curves lie\non one another", transform=axes.transAxes,
-        ha="right", va="top", fontsize=SMALL, color=theme.muted,
-    )  # fmt: skip
+        0.97,
+        0.95,
+        "the three curves lie\non one another",
+        transform=axes.transAxes,
+        ha="right",
+        va="top",
+        fontsize=SMALL,
+        color=theme.muted,
+    )
     style(axes, theme, title="only the distance counts")
     grid(axes, theme)
     _titled_legend(axes, theme, "position of the query")

@@ -128,9 +128,7 @@ def entries_of(run: Path) -> list[FileLine]:
             reverse=True,
         )
         if not steps:
-            raise MissingInputError(
-                f"{run}: this run has no checkpoint yet", hint="train it: tfm train"
-            )
+            raise MissingInputError(f"{run}: this run has no checkpoint yet", hint="train it: tfm train")
         name = "/".join(run.absolute().parts[-2:])
         total = FileLine(0, name, "", _size(run), is_folder=True)
         return [total, *_own_entries(run), *_checkpoint_entries(steps)]
@@ -196,9 +194,7 @@ def _draw(diagram: Diagram, entry: FileLine, place: Point, lasts: dict[int, floa
     x = 0.2 + _INDENT * entry.depth
     if entry.depth:
         branch = x - _INDENT + 0.09
-        diagram.line(
-            (branch, lasts[entry.depth - 1]), (branch, y), (x - 0.02, y), color=theme.muted
-        )
+        diagram.line((branch, lasts[entry.depth - 1]), (branch, y), (x - 0.02, y), color=theme.muted)
     lasts[entry.depth] = y - 0.08
     kind = "norm" if entry.is_folder else "feed_forward"
     diagram.box((x, y - 0.075), (0.2, 0.15), [], "plain" if " → " in entry.name else kind)

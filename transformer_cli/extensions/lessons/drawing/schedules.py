@@ -125,8 +125,7 @@ def draw_schedules(config: Config, theme: Theme) -> Figure:
     trainings = {kind: with_schedule(config.training, kind) for kind in kinds}
     steps = steps_of(config.training)
     curves = {
-        kind: [_rate(step, training, config.model.d_model) for step in steps]
-        for kind, training in trainings.items()
+        kind: [_rate(step, training, config.model.d_model) for step in steps] for kind, training in trainings.items()
     }
     figure = new_figure(6.9, theme)
     panels: Any = figure.subplots(3, 3, sharex=True, sharey=True)
@@ -177,9 +176,7 @@ def _rate(step: int, training: TrainingConfig, d_model: int) -> float:
         return learning_rate(step, training, d_model=d_model)
     first, last = training.warmup_steps, last_step(training)
     share = max(0.0, (step - first) / max(1, last - first))
-    return learning_rate(
-        step, training, d_model=d_model, num_drops=min(int(share * (NUM_DROPS + 1)), NUM_DROPS)
-    )
+    return learning_rate(step, training, d_model=d_model, num_drops=min(int(share * (NUM_DROPS + 1)), NUM_DROPS))
 
 
 def _say_settings(rest: Sequence[Any], config: Config, theme: Theme) -> None:
@@ -196,6 +193,12 @@ def _say_settings(rest: Sequence[Any], config: Config, theme: Theme) -> None:
     for axes in rest:
         axes.set_axis_off()
     rest[0].text(
-        0.08, 0.9, "\n".join(lines), transform=rest[0].transAxes, va="top", linespacing=1.45,
-        fontsize=SMALL, color=theme.ink,
-    )  # fmt: skip
+        0.08,
+        0.9,
+        "\n".join(lines),
+        transform=rest[0].transAxes,
+        va="top",
+        linespacing=1.45,
+        fontsize=SMALL,
+        color=theme.ink,
+    )

@@ -146,9 +146,15 @@ def _name_sides(axes: Any, left: float, theme: Theme) -> None:
     """The words source and target above a batch; that of the target begins at this column."""
     for word, column in (("source", -0.5), ("target", left)):
         axes.annotate(
-            word, (column, 1.0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
-            fontsize=SMALL, color=theme.muted, annotation_clip=False,
-        )  # fmt: skip
+            word,
+            (column, 1.0),
+            (0, 5),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize=SMALL,
+            color=theme.muted,
+            annotation_clip=False,
+        )
 
 
 def _say_colors(figure: Figure, theme: Theme) -> None:

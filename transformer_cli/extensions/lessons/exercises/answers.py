@@ -92,9 +92,7 @@ def _are_same(found: Any, expected: Any) -> bool:
             equal_nan=True,
         )
     if isinstance(expected, float):
-        is_number = isinstance(found, int | float) or (
-            isinstance(found, Tensor) and found.numel() == 1
-        )
+        is_number = isinstance(found, int | float) or (isinstance(found, Tensor) and found.numel() == 1)
         return is_number and math.isclose(float(found), expected, rel_tol=TOLERANCE, abs_tol=1e-12)
     return bool(_plain(found) == expected)
 
@@ -104,9 +102,7 @@ def _plain(found: Any) -> Any:
     if isinstance(found, Tensor):
         return found.tolist()
     if isinstance(found, list | tuple):
-        return [
-            one.item() if isinstance(one, Tensor) and one.numel() == 1 else one for one in found
-        ]
+        return [one.item() if isinstance(one, Tensor) and one.numel() == 1 else one for one in found]
     return found
 
 
@@ -118,9 +114,7 @@ def _difference(found: Any, expected: Any) -> str:
     if not isinstance(found, Tensor):
         return f"the result is of type {type(found).__name__}, but it must be a tensor"
     if found.shape != expected.shape:
-        return (
-            f"the result has the shape {tuple(found.shape)}, but it must be {tuple(expected.shape)}"
-        )
+        return f"the result has the shape {tuple(found.shape)}, but it must be {tuple(expected.shape)}"
     if (found.dtype == torch.bool) != (expected.dtype == torch.bool):
         return f"the result has the dtype {found.dtype}, but it must be {expected.dtype}"
     found = found.detach()

@@ -43,27 +43,90 @@ class Exercise(NamedTuple):
 
 
 EXERCISES = (
-    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/layers.py", "model_checks:check_causal_mask",
-             "write the mask for T = 3 on paper first; torch.ones, torch.tril, or a comparison of two torch.arange can build it"),
-    Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/layers.py", "model_checks:check_attention",
-             "four steps: scores = queries @ keys.transpose(-2, -1), the scale, the mask (masked_fill with -inf), "
-             "the softmax over the last axis; then weights @ values"),
-    Exercise(3, "heads", ("split_heads", "join_heads"), "3.2.2", "model/layers.py", "model_checks:check_heads",
-             "cut the last axis into two axes (unflatten, or view), then exchange two axes (transpose); join_heads undoes both in the opposite order"),
-    Exercise(4, "sinusoids", ("sinusoids",), "3.5", "model/layers.py", "model_checks:check_sinusoids",
-             "make the angles first, one column for each pair (T, D/2); then write their sines into the columns 0, 2, 4, ... and their cosines into 1, 3, 5, ..."),
-    Exercise(5, "label_smoothing", ("smoothed_loss",), "5.4", "model/loss.py", "training_checks:check_label_smoothing",
-             "compute log_softmax once; the loss of a token is (1 - epsilon) times the loss of the true token, plus "
-             "epsilon times the mean loss of all V tokens"),
-    Exercise(6, "warmup", ("learning_rate",), "5.3", "training/optimizers.py", "training_checks:check_warmup",
-             "the smaller one of two curves is taken; draw both for warmup_steps = 10: which one is smaller before step 10?"),
-    Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/single_path.py", "search_checks:check_greedy_search",
-             "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends"),
-    Exercise(8, "beam_search", ("beam_search",), "6.1", "decoding/search/beam.py", "search_checks:check_beam_search",
-             "keep two lists of pairs (ids, total): the open and the finished hypotheses; the docstring has the steps"),
-    Exercise(9, "bleu", ("corpus_bleu",), "6.1", "evaluation/metrics.py", "training_checks:check_bleu",
-             "collections.Counter counts n-grams, and the & of two counters takes the smaller count of each"),
-)  # fmt: skip
+    Exercise(
+        1,
+        "causal_mask",
+        ("causal_mask",),
+        "3.2.3",
+        "model/layers.py",
+        "model_checks:check_causal_mask",
+        "write the mask for T = 3 on paper first; torch.ones, torch.tril, or a comparison of two torch.arange can build it",
+    ),
+    Exercise(
+        2,
+        "scaled_attention",
+        ("attention",),
+        "3.2.1",
+        "model/layers.py",
+        "model_checks:check_attention",
+        "four steps: scores = queries @ keys.transpose(-2, -1), the scale, the mask (masked_fill with -inf), "
+        "the softmax over the last axis; then weights @ values",
+    ),
+    Exercise(
+        3,
+        "heads",
+        ("split_heads", "join_heads"),
+        "3.2.2",
+        "model/layers.py",
+        "model_checks:check_heads",
+        "cut the last axis into two axes (unflatten, or view), then exchange two axes (transpose); join_heads undoes both in the opposite order",
+    ),
+    Exercise(
+        4,
+        "sinusoids",
+        ("sinusoids",),
+        "3.5",
+        "model/layers.py",
+        "model_checks:check_sinusoids",
+        "make the angles first, one column for each pair (T, D/2); then write their sines into the columns 0, 2, 4, ... and their cosines into 1, 3, 5, ...",
+    ),
+    Exercise(
+        5,
+        "label_smoothing",
+        ("smoothed_loss",),
+        "5.4",
+        "model/loss.py",
+        "training_checks:check_label_smoothing",
+        "compute log_softmax once; the loss of a token is (1 - epsilon) times the loss of the true token, plus "
+        "epsilon times the mean loss of all V tokens",
+    ),
+    Exercise(
+        6,
+        "warmup",
+        ("learning_rate",),
+        "5.3",
+        "training/optimizers.py",
+        "training_checks:check_warmup",
+        "the smaller one of two curves is taken; draw both for warmup_steps = 10: which one is smaller before step 10?",
+    ),
+    Exercise(
+        7,
+        "greedy_search",
+        ("greedy_search",),
+        "3.1",
+        "decoding/search/single_path.py",
+        "search_checks:check_greedy_search",
+        "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends",
+    ),
+    Exercise(
+        8,
+        "beam_search",
+        ("beam_search",),
+        "6.1",
+        "decoding/search/beam.py",
+        "search_checks:check_beam_search",
+        "keep two lists of pairs (ids, total): the open and the finished hypotheses; the docstring has the steps",
+    ),
+    Exercise(
+        9,
+        "bleu",
+        ("corpus_bleu",),
+        "6.1",
+        "evaluation/metrics.py",
+        "training_checks:check_bleu",
+        "collections.Counter counts n-grams, and the & of two counters takes the smaller count of each",
+    ),
+)
 
 
 def exercises_named(names: Sequence[str]) -> tuple[Exercise, ...]:

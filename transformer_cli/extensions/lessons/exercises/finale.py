@@ -41,9 +41,7 @@ class _Layer(nn.Module):
         super().__init__()
         self.own = _Attention(functions)
         self.cross = _Attention(functions) if reads_memory else None
-        self.feed_forward = nn.Sequential(
-            nn.Linear(WIDTH, 2 * WIDTH), nn.ReLU(), nn.Linear(2 * WIDTH, WIDTH)
-        )
+        self.feed_forward = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.ReLU(), nn.Linear(2 * WIDTH, WIDTH))
         self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
 
     def forward(self, x: Tensor, mask: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
@@ -97,7 +95,7 @@ def play_finale(functions: Functions, num_updates: int = NUM_UPDATES) -> Iterato
     first, last = _train(model, functions, num_updates)
     yield f"loss per token: {first:.2f} in update 1, {last:.2f} in update {num_updates} (the best possible is {_least_loss():.2f})"
     sources = _sentences(NUM_TESTS)
-    results = {name: [_translate(model, functions, name, one) for one in sources] for name in ("greedy", "beam")}  # fmt: skip
+    results = {name: [_translate(model, functions, name, one) for one in sources] for name in ("greedy", "beam")}
     for source, greedy, beam in list(zip(sources, *results.values(), strict=True))[:3]:
         yield f"source {_shown(source)}   greedy search {_shown(greedy)}   beam search {_shown(beam)}"
     wanted = [_shown(one).split() for one in sources]
@@ -138,9 +136,7 @@ def _train(model: SmallTransformer, functions: Functions, num_updates: int) -> t
     return losses[0], losses[-1]
 
 
-def _translate(
-    model: SmallTransformer, functions: Functions, name: str, source: list[int]
-) -> list[int]:
+def _translate(model: SmallTransformer, functions: Functions, name: str, source: list[int]) -> list[int]:
     ids = torch.tensor([[*source, EOS]])
 
     def next_log_probs(beginning: list[int]) -> Tensor:

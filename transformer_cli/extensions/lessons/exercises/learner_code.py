@@ -106,9 +106,7 @@ class CheckOutcome(NamedTuple):
         return cls(**{**values, "lines": tuple(values["lines"])})
 
 
-def check_in_child(
-    connection: Connection, folder: Path, names: list[str], seconds: dict[str, float]
-) -> None:
+def check_in_child(connection: Connection, folder: Path, names: list[str], seconds: dict[str, float]) -> None:
     """Check the exercises with these names in their order, and send the outcome of each.
 
     Args:
@@ -204,9 +202,7 @@ def _crash(name: str, folder: Path, error: BaseException) -> CheckOutcome:
         return CheckOutcome(name, "fails", message, hint, tuple(lines))
     if not lines:
         return CheckOutcome(name, "fails", f"the function cannot be called or compared: {summary}")
-    return CheckOutcome(
-        name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines)
-    )
+    return CheckOutcome(name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines))
 
 
 def _lines_of(frames: Iterable[tuple[FrameType, int]], folder: Path) -> list[str]:

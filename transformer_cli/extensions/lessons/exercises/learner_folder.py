@@ -60,9 +60,7 @@ def _files(folder: Path) -> dict[str, str]:
         f"| `{one.file_name}` | {', '.join(f'`{name}`' for name in one.functions)} | {one.paper} | `{one.answered_by}` |"
         for one in EXERCISES
     )
-    filled = readme.format(
-        folder=folder.name, example=EXERCISES[0].name, seconds=MAX_SECONDS, table=table
-    )
+    filled = readme.format(folder=folder.name, example=EXERCISES[0].name, seconds=MAX_SECONDS, table=table)
     return {
         "README.md": filled,
         **{one.file_name: blank_file(one) for one in EXERCISES},
@@ -164,9 +162,7 @@ def _require_exercises(folder: Path) -> None:
             missing, new = "no exercises in this folder", "my-exercises"
         else:
             missing, new = "no such folder", folder.name
-        raise MissingInputError(
-            f"{folder}: {missing}", hint=f"tfm exercises {new} makes a folder of exercises"
-        )
+        raise MissingInputError(f"{folder}: {missing}", hint=f"tfm exercises {new} makes a folder of exercises")
 
 
 def _outcome_without_running(folder: Path, exercise: Exercise) -> CheckOutcome | None:
@@ -203,11 +199,7 @@ def _run_one_child(folder: Path, names: Sequence[str], max_seconds: float) -> li
             is_ready = ours.poll(_MAX_STARTING_SECONDS) and ours.recv_bytes() == READY
             for name in names if is_ready else ():
                 is_there = ours.poll(max_seconds + _GRACE_SECONDS)
-                outcome = (
-                    CheckOutcome.from_bytes(ours.recv_bytes())
-                    if is_there
-                    else too_slow(name, max_seconds)
-                )
+                outcome = CheckOutcome.from_bytes(ours.recv_bytes()) if is_there else too_slow(name, max_seconds)
                 outcomes.append(outcome)
                 if outcome.has_ended_child:
                     break

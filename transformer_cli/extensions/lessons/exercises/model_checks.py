@@ -25,9 +25,7 @@ def check_causal_mask(learner: Any) -> None:
         WrongAnswer: the mask is wrong.
     """
     found = [learner.causal_mask(size) for size in MASK_SIZES]
-    require_right(
-        "causal_mask", found, [_masks(size, 0) for size in MASK_SIZES], _mistakes_of_causal_mask()
-    )
+    require_right("causal_mask", found, [_masks(size, 0) for size in MASK_SIZES], _mistakes_of_causal_mask())
 
 
 def _masks(size: int, num_visible_after: int) -> Tensor:
@@ -94,12 +92,9 @@ def check_attention(learner: Any) -> None:
     cases = _attention_cases()
     found = [learner.attention(*(tensor.clone() for tensor in case)) for case in cases]
     expected = [
-        F.scaled_dot_product_attention(case.queries, case.keys, case.values, attn_mask=case.mask)
-        for case in cases
+        F.scaled_dot_product_attention(case.queries, case.keys, case.values, attn_mask=case.mask) for case in cases
     ]
-    require_right(
-        "attention", found, expected, [*_mistakes_of_scale(cases), *_mistakes_of_mask(cases)]
-    )
+    require_right("attention", found, expected, [*_mistakes_of_scale(cases), *_mistakes_of_mask(cases)])
     first = cases[0]
     require_gradient("attention", learner.attention(first.queries.requires_grad_(), *first[1:]))
 
@@ -193,7 +188,7 @@ def _mistakes_of_mask(cases: list[_AttentionCase]) -> list[Mistake]:
             "weights = scores.softmax(-1)",
             _with_weights(cases, lambda scores, case: scaled(scores, case).where(case.mask, 0.0)),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor, axis: int = -1) -> Tensor:
@@ -354,4 +349,4 @@ def _mistakes_of_sinusoids() -> list[Mistake]:
             "the odd columns are cosines",
             _tables(lambda p, c, width: math.sin(p / 10000 ** ((c - c % 2) / width))),
         ),
-    ]  # fmt: skip
+    ]

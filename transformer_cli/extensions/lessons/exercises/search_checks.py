@@ -102,10 +102,7 @@ def check_greedy_search(learner: Any) -> None:
         )
         for seed, path in enumerate(PATHS)
     ]
-    found = [
-        learner.greedy_search(model, GREEDY_BOS_ID, GREEDY_EOS_ID, GREEDY_MAX_LENGTH)
-        for model in models
-    ]
+    found = [learner.greedy_search(model, GREEDY_BOS_ID, GREEDY_EOS_ID, GREEDY_MAX_LENGTH) for model in models]
     require_right("greedy_search", found, ANSWERS, _mistakes_of_greedy_search(models))
 
 
@@ -199,9 +196,12 @@ class BeamCase:
 
 # Found by trying seeds: beam search finds what brute force finds, and each known mistake gives something else.
 BEAM_CASES = (
-    BeamCase(770, 3, 1.0), BeamCase(3249, 3, 1.0), BeamCase(3035, 3, 1.0), BeamCase(1413, 3, 2.0),
+    BeamCase(770, 3, 1.0),
+    BeamCase(3249, 3, 1.0),
+    BeamCase(3035, 3, 1.0),
+    BeamCase(1413, 3, 2.0),
     BeamCase(3, 2, 0.6, has_end=False),
-)  # fmt: skip
+)
 
 BeamScore = Callable[[BeamCase, _Hypothesis], float]
 
@@ -213,9 +213,7 @@ def check_beam_search(learner: Any) -> None:
         WrongAnswer: a translation is wrong.
     """
     found = [
-        learner.beam_search(
-            case.model(), BEAM_BOS_ID, BEAM_EOS_ID, case.beam_size, BEAM_MAX_LENGTH, case.alpha
-        )
+        learner.beam_search(case.model(), BEAM_BOS_ID, BEAM_EOS_ID, case.beam_size, BEAM_MAX_LENGTH, case.alpha)
         for case in BEAM_CASES
     ]
     require_right(
@@ -264,11 +262,7 @@ def searched(case: BeamCase, form: BeamForm) -> list[int]:
     beam: list[_Hypothesis] = [_Hypothesis((), 0.0, 0.0)]
     finished: list[_Hypothesis] = []
     for _ in range(BEAM_MAX_LENGTH):
-        candidates = [
-            longer
-            for one in beam
-            for longer in ([one] if one.is_finished else _continuations(model, one))
-        ]
+        candidates = [longer for one in beam for longer in ([one] if one.is_finished else _continuations(model, one))]
         candidates.sort(key=functools.partial(form.order, case), reverse=True)
         kept = candidates[:width]
         finished += [one for one in kept if one.is_finished and one not in finished]
@@ -285,10 +279,7 @@ def searched(case: BeamCase, form: BeamForm) -> list[int]:
 
 def _continuations(model: RandomModel, one: _Hypothesis) -> list[_Hypothesis]:
     log_probs = model([BEAM_BOS_ID, *one.ids]).tolist()
-    return [
-        _Hypothesis((*one.ids, token), one.total + log_prob, log_prob)
-        for token, log_prob in enumerate(log_probs)
-    ]
+    return [_Hypothesis((*one.ids, token), one.total + log_prob, log_prob) for token, log_prob in enumerate(log_probs)]
 
 
 def _without_end(one: _Hypothesis) -> list[int]:
@@ -348,4 +339,4 @@ def mistakes_of_beam_search() -> list[Mistake]:
             "return the ids behind BOS",
             [[BEAM_BOS_ID, *ids] for ids in every],
         ),
-    ]  # fmt: skip
+    ]

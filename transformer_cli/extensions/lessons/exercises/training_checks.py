@@ -54,24 +54,19 @@ def check_label_smoothing(learner: Any) -> None:
         WrongAnswer: the loss is wrong.
     """
     cases = _loss_cases()
-    found = [
-        learner.smoothed_loss(case.logits.clone(), case.target_ids.clone(), *case[2:])
-        for case in cases
-    ]
+    found = [learner.smoothed_loss(case.logits.clone(), case.target_ids.clone(), *case[2:]) for case in cases]
     expected = [
         F.cross_entropy(
-            case.logits.flatten(0, 1), case.target_ids.flatten(),
-            ignore_index=case.pad_id, label_smoothing=case.epsilon,
+            case.logits.flatten(0, 1),
+            case.target_ids.flatten(),
+            ignore_index=case.pad_id,
+            label_smoothing=case.epsilon,
         )
         for case in cases
-    ]  # fmt: skip
-    require_right(
-        "smoothed_loss", found, expected, [*_mistakes_of_labels(cases), *_mistakes_of_mean(cases)]
-    )
+    ]
+    require_right("smoothed_loss", found, expected, [*_mistakes_of_labels(cases), *_mistakes_of_mean(cases)])
     first = cases[0]
-    require_gradient(
-        "smoothed_loss", learner.smoothed_loss(first.logits.requires_grad_(), *first[1:])
-    )
+    require_gradient("smoothed_loss", learner.smoothed_loss(first.logits.requires_grad_(), *first[1:]))
 
 
 def _loss_cases() -> list[_LossCase]:
@@ -106,9 +101,13 @@ def _mistakes_of_labels(cases: list[_LossCase]) -> list[Mistake]:
         Mistake(
             "the true token has the wrong share: epsilon and 1 - epsilon are exchanged",
             "the true token gets 1 - epsilon + epsilon / V",
-            results(lambda case, num: case.mean(case.labels(case.epsilon + (1 - case.epsilon) / num, (1 - case.epsilon) / num))),
+            results(
+                lambda case, num: case.mean(
+                    case.labels(case.epsilon + (1 - case.epsilon) / num, (1 - case.epsilon) / num)
+                )
+            ),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _mistakes_of_mean(cases: list[_LossCase]) -> list[Mistake]:
@@ -150,12 +149,19 @@ def _mistakes_of_mean(cases: list[_LossCase]) -> list[Mistake]:
             "log-probabilities are negative, so the loss is positive",
             results(lambda case, num: -case.losses()[case.is_real].mean()),
         ),
-    ]  # fmt: skip
+    ]
 
 
 # step, d_model, warmup_steps
-RATE_CASES = ((1, 512, 4000), (2, 512, 4000), (4000, 512, 4000), (4001, 512, 4000), (16000, 512, 4000),
-         (50, 128, 100), (400, 128, 100))  # fmt: skip
+RATE_CASES = (
+    (1, 512, 4000),
+    (2, 512, 4000),
+    (4000, 512, 4000),
+    (4001, 512, 4000),
+    (16000, 512, 4000),
+    (50, 128, 100),
+    (400, 128, 100),
+)
 
 
 def check_warmup(learner: Any) -> None:
@@ -244,7 +250,7 @@ def _mistakes_of_warmup() -> list[Mistake]:
             "step**-0.5",
             _rates(lambda step, width, warmup: width**-0.5 * min((step + 1) ** -0.5, step * warmup**-1.5)),
         ),
-    ]  # fmt: skip
+    ]
 
 
 Words = list[list[str]]
@@ -287,9 +293,7 @@ def check_bleu(learner: Any) -> None:
         WrongAnswer: a score is wrong.
     """
     found = [learner.corpus_bleu(*([*map(list, side)] for side in case)) for case in BLEU_CASES]
-    require_right(
-        "corpus_bleu", found, [_by_sacrebleu(*case) for case in BLEU_CASES], _mistakes_of_bleu()
-    )
+    require_right("corpus_bleu", found, [_by_sacrebleu(*case) for case in BLEU_CASES], _mistakes_of_bleu())
     without_match = learner.corpus_bleu([*map(list, STRANGE)], [*map(list, REFERENCES)])
     if not isinstance(without_match, int | float) or without_match != 0:
         raise WrongAnswer(
@@ -324,11 +328,7 @@ def _bleu(hypotheses: Words, references: Words, options: _BleuOptions) -> float:
         matched = total = 0
         for hypothesis, reference in zip(hypotheses, references, strict=True):
             ours, theirs = (_counts(words, n, options) for words in (hypothesis, reference))
-            matched += sum(
-                min(k, theirs[one]) if options.clips else k
-                for one, k in ours.items()
-                if theirs[one]
-            )
+            matched += sum(min(k, theirs[one]) if options.clips else k for one, k in ours.items() if theirs[one])
             total += (ours if options.of == "hypotheses" else theirs).total()
         precisions.append(matched / total if total else 0.0)
     if options.mean == "arithmetic":
@@ -353,10 +353,7 @@ def _brevity(hypotheses: Words, references: Words, which: str) -> float:
 
 
 def _mean_of_sentences(hypotheses: Words, references: Words) -> float:
-    scores = [
-        _bleu([one], [other], _BleuOptions())
-        for one, other in zip(hypotheses, references, strict=True)
-    ]
+    scores = [_bleu([one], [other], _BleuOptions()) for one, other in zip(hypotheses, references, strict=True)]
     return sum(scores) / len(scores)
 
 
@@ -415,4 +412,4 @@ def _mistakes_of_bleu() -> list[Mistake]:
             "multiply by 100",
             [_bleu(*case, _BleuOptions()) / 100 for case in BLEU_CASES],
         ),
-    ]  # fmt: skip
+    ]

@@ -71,17 +71,13 @@ def _draw_mean(
             value = float(weights[row, column])
             if value >= 0.05:
                 color = "white" if value > 0.6 else "black"
-                axes.text(
-                    column, row, f"{value:.2f}", ha="center", va="center", color=color, fontsize=7
-                )
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=color, fontsize=7)
 
 
 def _draw_heads(figure: Any, sentence: ExplainedSentence) -> None:
     weights = sentence.attention.cross.values
     num_layers, num_heads = weights.shape[:2]
-    figure.suptitle(
-        "cross-attention: layers from top to bottom, heads from left to right", fontsize=10
-    )
+    figure.suptitle("cross-attention: layers from top to bottom, heads from left to right", fontsize=10)
     pictures = figure.subplots(num_layers, num_heads, squeeze=False)
     for layer, of_layer in enumerate(pictures):
         for head, axes in enumerate(of_layer):
@@ -151,15 +147,11 @@ def draw_film(run: str, moments: Sequence[Moment], attention: str) -> Figure:
     return figure
 
 
-def _draw_strip(
-    figure: Any, strip: Sequence[tuple[int, WatchedSentence]], steps: Sequence[int]
-) -> None:
+def _draw_strip(figure: Any, strip: Sequence[tuple[int, WatchedSentence]], steps: Sequence[int]) -> None:
     by_step = dict(strip)
     newest = strip[-1][1]
     length = max(40, _TITLE_OF_A_FRAME * len(steps))
-    [title], families = readable_labels(
-        [_label(f"{newest.source}   (reference: {newest.target})", length)]
-    )
+    [title], families = readable_labels([_label(f"{newest.source}   (reference: {newest.target})", length)])
     figure.suptitle(title, x=0.008, ha="left", fontsize=10, fontweight="bold", fontfamily=families)
     frames = figure.subplots(1, len(steps), squeeze=False)[0]
     for axes, step in zip(frames, steps, strict=True):

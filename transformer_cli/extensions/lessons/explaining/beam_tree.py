@@ -99,9 +99,7 @@ class BeamRecorder:
                 total = self._nodes[parent].total + score
                 self._add(parent, token, (score, total, total / self._penalty), "dropped")
 
-    def _add(
-        self, parent: int, token: int, numbers: tuple[float, float, float], state: State
-    ) -> int:
+    def _add(self, parent: int, token: int, numbers: tuple[float, float, float], state: State) -> int:
         log_probability, total, score = numbers
         node = BeamNode(
             len(self._nodes),
@@ -123,9 +121,7 @@ class BeamRecorder:
 def branches(tree: BeamTree) -> dict[int, TokenIds]:
     """The nodes without children, and their tokens from the root on."""
     parents = {node.parent for node in tree.nodes}
-    return {
-        node.node: tokens_of(tree, node.node) for node in tree.nodes[1:] if node.node not in parents
-    }
+    return {node.node: tokens_of(tree, node.node) for node in tree.nodes[1:] if node.node not in parents}
 
 
 def best_of_each_step(tree: BeamTree, nodes: Sequence[int]) -> list[int]:

@@ -110,14 +110,9 @@ def explained_hypothesis(
     spans = tokenizer.decoded_spans(ids)
     tokens = _target_tokens(ids, spans, explanation, tokenizer)
     words = units_of(tokenizer, text)
-    of_source = [
-        _NOWHERE if one.start is None or one.end is None else (one.start, one.end)
-        for one in source.tokens
-    ]
+    of_source = [_NOWHERE if one.start is None or one.end is None else (one.start, one.end) for one in source.tokens]
     of_target = [span if span[0] < len(text) else _NOWHERE for span in spans]
-    links = linked_words(
-        explanation.attention, words_at(of_source, source.words), words_at(of_target, words)
-    )
+    links = linked_words(explanation.attention, words_at(of_source, source.words), words_at(of_target, words))
     alignment = tuple(
         (place, aligned, float(explanation.attention[place, aligned]))
         for place, aligned in enumerate(explanation.alignment)
@@ -149,9 +144,7 @@ def _target_tokens(
     )
 
 
-def _alternatives(
-    ids: Sequence[int], log_probs: Sequence[float], tokenizer: Tokenizer
-) -> tuple[ProbableToken, ...]:
+def _alternatives(ids: Sequence[int], log_probs: Sequence[float], tokenizer: Tokenizer) -> tuple[ProbableToken, ...]:
     rows = zip(ids, tokenizer.marked_tokens(ids), log_probs, strict=True)
     return tuple(ProbableToken(index, piece, log, float(np.exp(log))) for index, piece, log in rows)
 
@@ -286,22 +279,16 @@ class SentenceExplainer:
         machine = self.engine.machine
         ids = torch.tensor([source]), decoder_input_ids
         with torch.inference_mode(), machine.autocast():
-            return trace_forward(
-                self.engine.model, *(to_device(one, machine.device) for one in ids)
-            )
+            return trace_forward(self.engine.model, *(to_device(one, machine.device) for one in ids))
 
-    def _with_partitions(
-        self, best: ExplainedHypothesis, trace: ForwardTrace
-    ) -> ExplainedHypothesis:
+    def _with_partitions(self, best: ExplainedHypothesis, trace: ForwardTrace) -> ExplainedHypothesis:
         """The hypothesis whose tokens know how a temperature changes their probabilities."""
         log_probs = trace.log_probs.double()
         of_temperatures = torch.stack(
             [(log_probs / one).logsumexp(-1) for one in self.temperatures], dim=-1
         )  # (T, number of temperatures)
         tokens = zip(best.tokens, of_temperatures.tolist(), strict=True)
-        return replace(
-            best, tokens=tuple(replace(one, log_partitions=tuple(of_one)) for one, of_one in tokens)
-        )
+        return replace(best, tokens=tuple(replace(one, log_partitions=tuple(of_one)) for one, of_one in tokens))
 
 
 TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(2, 21))
@@ -414,9 +401,7 @@ class Explainer:
         tokenizer, max_length = pipeline.target_tokenizer, pipeline.max_length
         forbidden = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, *tokenizer.tag_ids}
         if bad := [index for index in ids if not 0 <= index < tokenizer.vocab_size]:
-            raise DataError(
-                f"the prefix: token id {bad[0]}, but the ids are 0 to {tokenizer.vocab_size - 1}"
-            )
+            raise DataError(f"the prefix: token id {bad[0]}, but the ids are 0 to {tokenizer.vocab_size - 1}")
         if special := [index for index in ids if index in forbidden]:
             raise DataError(
                 f"the prefix: token id {special[0]} is {tokenizer.entries[special[0]]}, which no translation contains before its end"

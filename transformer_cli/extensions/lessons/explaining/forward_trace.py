@@ -70,9 +70,7 @@ class ForwardTrace:
         return self.attention[f"{stack}.layers.0.{name}"].visible
 
 
-def trace_forward(
-    model: Transformer, source_ids: Tensor, decoder_input_ids: Tensor
-) -> ForwardTrace:
+def trace_forward(model: Transformer, source_ids: Tensor, decoder_input_ids: Tensor) -> ForwardTrace:
     """Run `model(source_ids, None, decoder_input_ids)` once, and observe it.
 
     The hooks are on a copy of the modules that shares the weights, so that other threads may use the model meanwhile.
@@ -186,9 +184,7 @@ class _LookUps(TorchFunctionMode):
         for (name, module), weight in owned:
             inputs = _shapes_of(one for one in args if one is not weight)
             kind, parameters = plain_class(module).__name__, _parameter_shapes(module)
-            self._trace.shapes.append(
-                TensorShapes(name, kind, operation, inputs[:1], shape, parameters)
-            )
+            self._trace.shapes.append(TensorShapes(name, kind, operation, inputs[:1], shape, parameters))
 
 
 def _parameter_shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
@@ -220,18 +216,13 @@ def masks_of(trace: ForwardTrace) -> Masks:
     return Masks(encoder, decoder, cross)
 
 
-def positions_of(
-    trace: ForwardTrace, model: Transformer, num_source: int, num_target: int
-) -> Positions:
+def positions_of(trace: ForwardTrace, model: Transformer, num_source: int, num_target: int) -> Positions:
     """What tells the model the order of S source and T target tokens."""
     kind = model.config.positions
     if kind == "none":
         return Positions(kind, "none", None, None)
     if kind == "rotary":
-        source, target = (
-            Numbers(_rotation(model, length).numpy(), -1.0, 1.0)
-            for length in (num_source, num_target)
-        )
+        source, target = (Numbers(_rotation(model, length).numpy(), -1.0, 1.0) for length in (num_source, num_target))
         return Positions(kind, "angles", source, target)
     added = (trace.added_positions[f"{side}_positions"].numpy() for side in ("source", "target"))
     source, target = map(Numbers.of, added)

@@ -90,17 +90,13 @@ def watch(samples: Iterable[Watched]) -> tuple[WatchedSentence, ...]:
     beginning is read.
     """
     return tuple(
-        _watched(one, one.translator.engine)
-        for one in samples
-        if isinstance(one.translator.engine, ExplainingEngine)
+        _watched(one, one.translator.engine) for one in samples if isinstance(one.translator.engine, ExplainingEngine)
     )
 
 
 def _watched(sample: Watched, engine: ExplainingEngine) -> WatchedSentence:
     pipeline = sample.translator.pipeline
-    source_ids = pipeline.source_ids(pipeline.normalize_source(sample.source))[
-        : pipeline.max_length
-    ]
+    source_ids = pipeline.source_ids(pipeline.normalize_source(sample.source))[: pipeline.max_length]
     target_ids = pipeline.target_ids(sample.translation)[: pipeline.max_length]
     texts = sample.source, sample.target, sample.translation
     source_pieces = tuple(pipeline.source_tokenizer.marked_tokens(source_ids))
@@ -146,9 +142,7 @@ def _moment(record: Mapping[str, Any]) -> Moment:
 def _sentence(record: Mapping[str, Any]) -> WatchedSentence:
     texts = [_text(record[name]) for name in ("source", "target", "translation")]
     pieces = tuple(map(_text, record["source_pieces"]))
-    tokens = tuple(
-        WatchedToken(_text(piece), float(probability)) for piece, probability in record["tokens"]
-    )
+    tokens = tuple(WatchedToken(_text(piece), float(probability)) for piece, probability in record["tokens"])
     attention = None if record["attention"] is None else unpacked_numbers(record["attention"])
     if attention is not None and attention.shape != (len(tokens), len(pieces)):
         raise ValueError("the attention does not fit the tokens")
@@ -185,8 +179,7 @@ class LearningRecorder(Callback):
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
         """Record the probabilities and the attention of the first few samples."""
         watched = watch(
-            Watched(translator_of(sample, translator), *sample[:3])
-            for sample in report.samples[:NUM_WATCHED]
+            Watched(translator_of(sample, translator), *sample[:3]) for sample in report.samples[:NUM_WATCHED]
         )
         if not watched:
             return

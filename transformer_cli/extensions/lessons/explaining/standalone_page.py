@@ -28,9 +28,7 @@ def page_of_line(explanations: Mapping[int, LineExplanation], first: int) -> str
 
 def page_of_learning(run: str, moments: Sequence[Moment]) -> str:
     """The page that shows the same sentences at each validation of a run."""
-    shown = [
-        [{"step": step} | sentence.to_json() for step, sentence in film] for film in films(moments)
-    ]
+    shown = [[{"step": step} | sentence.to_json() for step, sentence in film] for film in films(moments)]
     return _page(f"How {run} learned", {"run": run, "films": shown}, "page_of_learning.js")
 
 

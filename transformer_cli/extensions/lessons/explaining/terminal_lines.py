@@ -63,8 +63,7 @@ def names_downwards(names: Sequence[str]) -> list[str]:
     the number of its column, from 0.
     """
     shown = [
-        name if all(map(_is_one_column, name)) else str(place)
-        for place, name in enumerate(map(_without_spaces, names))
+        name if all(map(_is_one_column, name)) else str(place) for place, name in enumerate(map(_without_spaces, names))
     ]
     height = min(max(map(len, shown), default=0), _MAX_NAME)
     return ["".join(name[line : line + 1] or " " for name in shown) for line in range(height)]
@@ -132,9 +131,7 @@ def _positions(sentence: ExplainedSentence) -> Iterator[str]:
         return
     of_source = positions.source.values
     shown = of_source[:, :: max(1, -(-of_source.shape[1] // _MAX_POSITION_COLUMNS))]
-    what = (
-        "added to each embedding" if positions.meaning == "added" else "sines and cosines of angles"
-    )
+    what = "added to each embedding" if positions.meaning == "added" else "sines and cosines of angles"
     yield f"  {what}: {of_source.shape[1]} numbers for each position, from {positions.source.low:.3g} to {positions.source.high:.3g}; darker is larger"
     low, high = positions.source.low, positions.source.high
     for token, row in zip(sentence.source.tokens, shown, strict=True):
@@ -259,10 +256,7 @@ def _grids(
         for line in names_downwards(columns):
             yield f"    {'':<{_PIECE_WIDTH}} {f'{line:<{column}}' * len(numbers)}".rstrip()
         for place, row in enumerate(rows):
-            cells = (
-                f"{''.join(map(block, weights[number, place].tolist())):<{column}}"
-                for number in numbers
-            )
+            cells = (f"{''.join(map(block, weights[number, place].tolist())):<{column}}" for number in numbers)
             yield f"    {padded(row, _PIECE_WIDTH)} {paint(''.join(cells).rstrip(), 'weight')}"
 
 
@@ -271,9 +265,7 @@ _MAX_DROPPED = 4
 _SIGNS = {"chosen": "*", "kept": "+", "finished": "=", "dropped": "-"}
 
 
-def step_lines(
-    explanation: LineExplanation, sentence: ExplainedSentence, paint: Paint, width: int
-) -> Iterator[str]:
+def step_lines(explanation: LineExplanation, sentence: ExplainedSentence, paint: Paint, width: int) -> Iterator[str]:
     """For each step of the decoder: what it reads, the probabilities of the next token, and the beam."""
     search, nodes = explanation.search, sentence.beam.nodes
     yield (
@@ -362,18 +354,14 @@ def learning_lines(run: str, moments: Sequence[Moment], paint: Paint, width: int
         yield ""
         yield f"source     {on_one_line(newest.source)}"
         yield f"reference  {on_one_line(newest.target)}"
-        yield paint(
-            f"  {'step':>8}  {'confidence':<{_CONFIDENCE_BAR_WIDTH + 5}}  translation", "heading"
-        )
+        yield paint(f"  {'step':>8}  {'confidence':<{_CONFIDENCE_BAR_WIDTH + 5}}  translation", "heading")
         for step, sentence in film:
             share = f"{sentence.confidence:>4.0%} {bar(sentence.confidence, _CONFIDENCE_BAR_WIDTH)}"
             yield f"  {step:>8}  {share}  {on_one_line(sentence.translation)}"
         yield from _attention_strip(film, paint, width)
 
 
-def _attention_strip(
-    film: Sequence[tuple[int, WatchedSentence]], paint: Paint, width: int
-) -> Iterator[str]:
+def _attention_strip(film: Sequence[tuple[int, WatchedSentence]], paint: Paint, width: int) -> Iterator[str]:
     """The pictures side by side, as many as fit; rows are tokens of the translation, columns those of the source."""
     pictures = [(step, one.attention) for step, one in film if one.attention is not None]
     columns = {step: names_downwards(one.source_pieces) for step, one in film}
@@ -391,8 +379,7 @@ def _attention_strip(
             yield f"  {''.join(padded(one, column) for one in parts)}".rstrip()
         for row in range(max(weights.shape[0] for _, weights in shown)):
             cells = (
-                "".join(map(block, weights[row].tolist())) if row < weights.shape[0] else ""
-                for _, weights in shown
+                "".join(map(block, weights[row].tolist())) if row < weights.shape[0] else "" for _, weights in shown
             )
             line = "".join(f"{one:<{column}}" for one in cells).rstrip()
             yield f"  {paint(line, 'weight')}"
