@@ -189,7 +189,7 @@ WITH_SETTINGS = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("command", WITH_SETTINGS)
 def test_the_example_in_the_help_of_a_command_works_there(tfm_in: TfmHere, command: str) -> None:
     shown = " ".join(tfm_in(command, "--help").text.split())

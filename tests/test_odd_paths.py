@@ -188,6 +188,7 @@ def outside(here: Path) -> set[str]:
     return {str(folder / name) for folder in folders for name in os.listdir(folder)}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("line", LINES, ids=" ".join)
 def test_no_path_is_an_internal_error_and_nothing_appears_elsewhere(
     line: list[str],

@@ -6,6 +6,7 @@ import torch
 from transformer_cli.acceleration.cpu_training import DropoutOnCpu as Dropout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_the_share_is_dropped_and_the_mean_stays(share: float, dtype: torch.dtype) -> None:

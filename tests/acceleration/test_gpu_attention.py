@@ -98,6 +98,7 @@ def test_on_a_gpu_the_memory_efficient_kernel_accepts_every_attention(
     assert logits.isfinite().all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_with_real_sizes_a_padded_batch_in_bfloat16_trains_and_is_searched_as_in_float32(
     device: str,

@@ -100,7 +100,7 @@ def test_scores_are_those_of_the_modules_with_weights_in_the_layout_of_onednn(
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "orders", [GREEDY, BEAM, IRREGULAR, RETURNING], ids=["greedy", "beam", "irregular", "returning"]
 )

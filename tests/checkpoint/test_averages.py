@@ -85,6 +85,7 @@ def average_of(
     return write_average(final, saved, mean, validation=validation, rival=rival)
 
 
+@pytest.mark.long
 def test_an_average_has_seen_what_its_checkpoints_have_seen(tmp_path: Path) -> None:
     seen = {"longest": 21, "smallest_ratio": 0.6}
     config, source, target, model = parts()
@@ -160,6 +161,7 @@ def test_an_average_stands_before_or_behind_the_checkpoint_that_it_was_compared_
     assert best.folder.name == used
 
 
+@pytest.mark.long
 def test_a_later_checkpoint_that_is_better_comes_before_an_average_that_won(tmp_path: Path) -> None:
     saved = save(tmp_path, parts(), [5.0, 3.0])
     average_of(saved, 4.9, rival={"step": 10, "is_worse": True})
@@ -169,6 +171,7 @@ def test_a_later_checkpoint_that_is_better_comes_before_an_average_that_won(tmp_
     assert load_trained(tmp_path).folder.name == "step-00000030"
 
 
+@pytest.mark.long
 def test_training_goes_on_from_the_newest_checkpoint_and_never_from_an_average(
     tmp_path: Path,
 ) -> None:
@@ -179,6 +182,7 @@ def test_training_goes_on_from_the_newest_checkpoint_and_never_from_an_average(
     assert [one.step for one in list_checkpoints(tmp_path / "checkpoints").whole] == [20, 10]
 
 
+@pytest.mark.long
 def test_a_later_save_keeps_the_link_to_a_better_average(tmp_path: Path) -> None:
     average_of(save(tmp_path, parts(), [5.0, 3.0]), 6.0)
     for score, name in ((5.5, "average-00000020"), (7.0, "step-00000040")):
@@ -219,6 +223,7 @@ def test_a_damaged_average_is_skipped_with_a_warning(tmp_path: Path, caplog: pyt
     assert "average-00000020" in caplog.text
 
 
+@pytest.mark.long
 def test_an_average_is_replaced_as_a_whole(tmp_path: Path) -> None:
     """A14: a process that was killed between the two renames leaves the old one, which the next start puts back."""
     saved = save(tmp_path, parts(), [5.0, 3.0, 1.0])
@@ -232,6 +237,7 @@ def test_an_average_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert open_checkpoint(newer.folder).manifest.score == 7.0
 
 
+@pytest.mark.long
 def test_different_models_have_no_mean(tmp_path: Path) -> None:
     one = save(tmp_path / "one", parts(), [1.0])
     other = save(tmp_path / "other", parts(positions="rotary"), [1.0])

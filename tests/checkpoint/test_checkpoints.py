@@ -217,6 +217,7 @@ def test_from_scratch_keeps_the_old_checkpoints_elsewhere(tmp_path: Path) -> Non
     assert checkpoints.move_away() is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", get_args(Metric))
 def test_a_checkpoint_can_be_scored_by_every_metric(tmp_path: Path, metric: Metric) -> None:
     checkpoints = Checkpoints(tmp_path, Retention(metric=metric))

@@ -210,6 +210,7 @@ def test_a_failing_operation_is_reported_and_older_checkpoints_stay(tmp_path: Pa
             assert not [name for name in leftovers(run) if name.startswith(".tmp-")] or error is None
 
 
+@pytest.mark.long
 def test_a_full_disk_at_any_write_names_path_and_bytes_and_removes_what_was_begun(
     tmp_path: Path,
 ) -> None:

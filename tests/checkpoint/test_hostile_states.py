@@ -72,7 +72,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", CHANGES)
 def test_an_impossible_state_is_refused_with_its_file_and_field(tfm: TfmHere, stopped: Path, case: str) -> None:
     path, value = CHANGES[case]

@@ -77,6 +77,7 @@ def test_the_best_is_taken_unless_the_last_is_asked_for(tmp_path: Path) -> None:
     assert (trained.step, trained.folder) == (30, tmp_path / "checkpoints" / "step-00000030")
 
 
+@pytest.mark.long
 def test_a_damaged_best_gives_way_to_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folders = save(tmp_path, parts(), 10, 20, 30)
     path = folders[0] / "model.safetensors"
@@ -181,6 +182,7 @@ class Canary:
         return (Path.touch, (self.path,))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "tokenizer.source.json", MANIFEST_NAME])
 def test_code_in_place_of_a_file_is_refused_and_does_not_run(tmp_path: Path, name: str) -> None:
     (folder,) = save(tmp_path, parts(), 10)

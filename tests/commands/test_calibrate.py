@@ -109,6 +109,7 @@ def test_a_marked_translation_is_that_without_a_mark(calibrated_run: Path, capfd
         assert [line.split("\t")[2] != "" for line in found[1]] == [True, True, True, False]
 
 
+@pytest.mark.long
 def test_translating_goes_on_without_a_damaged_calibration_but_marking_does_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,7 +122,7 @@ def test_translating_goes_on_without_a_damaged_calibration_but_marking_does_not(
         translate_lines(["The dog is big."], None, TranslateOptions(run=str(run), mark=True))
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_text_of_another_kind_is_named(
     calibrated_run: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,7 +252,7 @@ def test_a_word_that_training_has_not_seen_is_named_and_not_green(
     assert unseen["quality"] > 0.95, "the model is as sure of it as of others"
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_run_without_a_record_of_its_words_gets_it_from_its_corpus_or_else_from_the_calibration(
     calibrated_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -372,6 +373,7 @@ def test_a_calibration_whose_record_of_words_is_missing_is_not_used(
     assert "seen_words.json is missing, which the calibration reads" in caplog.text
 
 
+@pytest.mark.long
 def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))

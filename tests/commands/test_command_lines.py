@@ -80,6 +80,7 @@ def test_an_option_of_other_programs_is_answered_with_what_is_meant(
     assert f"  hint: {hint}" in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
@@ -186,6 +187,7 @@ def test_an_import_needs_the_beginning_of_a_name(answer: Answer, output: str) ->
     assert sorted(path.name for path in Path().iterdir()) == ["folder", "pairs.csv"]
 
 
+@pytest.mark.long
 def test_the_name_of_a_run_as_a_sentence_is_warned_of(answer: Answer) -> None:
     Path("runs").mkdir()
     Path("runs/phrases").symlink_to(RUN)

@@ -57,6 +57,7 @@ def test_checkpoints_are_offered_behind_the_folder_of_the_runs(here: Path) -> No
     assert all((here / offer).is_dir() for offer in offers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"step": "x"}', b"[" * 200_000, b"\xff"])
 def test_a_damaged_manifest_is_passed_over(here: Path, content: bytes) -> None:
     for name, number in (("good", 10), ("bad", 20)):

@@ -85,6 +85,7 @@ def test_a_second_look_reads_nothing_again_and_shows_the_same_pairs(
     assert [(pair["source"], pair["target"]) for pair in first["pairs"]] == [pair[:2] for pair in expected]
 
 
+@pytest.mark.long
 def test_a_changed_config_or_corpus_is_prepared_anew(capsys: pytest.CaptureFixture[str]) -> None:
     before = shown(capsys)["report"]["num_pairs"]
     Path("a.tsv").write_text(Path("a.tsv").read_text() + "two\tdue\n")

@@ -243,7 +243,7 @@ def test_every_line_has_a_reason_and_odd_names_survive(folder: Path) -> None:
     assert [line for line in settings if "# " not in line] == []
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(("num_pairs", "num_epochs"), [(200, 60), (3_583, 40), (12_000, 25)])
 def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int, num_epochs: int) -> None:
     (folder / "a.csv").write_text(csv([("en", "it"), *phrases(num_pairs)]), encoding="utf-8")

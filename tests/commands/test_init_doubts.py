@@ -30,6 +30,7 @@ def table(*rows: tuple[str, ...]) -> str:
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
+@pytest.mark.long
 def test_a_header_that_the_text_contradicts_is_warned_of_and_the_text_decides(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,6 +254,7 @@ AMHARIC = [(f"እንደምን አደርክ ወዳጄ {n}?", f"Good morning my fr
 KAZAKH = [(f"Мен үйге барамын, досым {n}.", f"I am going home, my friend {n}.") for n in range(30)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "header", "language", "doubt"),
     [
@@ -297,6 +299,7 @@ def test_a_script_without_a_header_gives_its_most_usual_language(folder: Path) -
     assert init("a.tsv").source_language == "am"
 
 
+@pytest.mark.long
 def test_a_table_in_windows_1252_is_read_and_its_encoding_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

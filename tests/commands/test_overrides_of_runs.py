@@ -210,6 +210,7 @@ def unchanged() -> dict[tuple[Command, str], Any]:
     return {}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "number", [n for n, name in enumerate(SETTINGS) if commands_to_try(n)], ids=SETTINGS.__getitem__
 )

@@ -52,6 +52,7 @@ def texts_of(of: Translator, *lines: str, **decoding: Any) -> list[str]:
     return [translation.text for translation in changed.translate(lines)]
 
 
+@pytest.mark.long
 def test_a_command_is_no_text_and_its_answer_no_translation(typed: Typed, of_words: Translator) -> None:
     out, err = typed("uno", ":help", "due tre", of=of_words)
     assert out == texts_of(of_words, "uno", "due tre")

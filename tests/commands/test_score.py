@@ -76,6 +76,7 @@ def test_all_scores_that_need_no_further_package_come_with_intervals(
     ]
 
 
+@pytest.mark.long
 def test_the_mean_and_the_spread_over_seeds_are_those_of_the_files_alone(
     capfd: pytest.CaptureFixture[str], few_samples: None
 ) -> None:
@@ -101,6 +102,7 @@ def test_the_mean_and_the_spread_over_seeds_are_those_of_the_files_alone(
     assert table[2].split() == ["BLEU", *(f"{value:.2f}" for value in shown)]
 
 
+@pytest.mark.long
 def test_another_system_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
     found = figures(capfd, "reference", scores="bleu", against=Path("other"))["against"]
     alone = figures(capfd, "reference", hypothesis="other", scores="bleu")["scores"][0]["value"]
@@ -246,6 +248,7 @@ def test_a_shell_completes_the_next_score() -> None:
     assert completion.scores("bleu,ch") == [("bleu,chrf", ""), ("bleu,chrf++", "")]
 
 
+@pytest.mark.long
 def test_the_groups_of_a_breakdown_are_scored_alone(capfd: pytest.CaptureFixture[str]) -> None:
     found = figures(capfd, "reference", scores="bleu,wer", breakdown=True)["breakdown"]
     [by_reference] = found
@@ -269,7 +272,7 @@ UNSPACED = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("language", UNSPACED)
 def test_references_without_spaces_are_split_by_their_script(
     language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
@@ -308,6 +311,7 @@ def test_a_language_without_spaces_for_text_with_them_is_taken_with_a_warning(
     assert "look like English (en), but ja is named, so BLEU compares characters" in caplog.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["나는 어제 역에 갔다.", "Я вчера ходил на вокзал.", "12 + 30"])
 def test_other_scripts_are_split_at_spaces(
     text: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

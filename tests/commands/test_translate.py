@@ -83,6 +83,7 @@ def test_an_output_that_another_option_reads_is_refused(tmp_path: Path, monkeypa
     assert Path("table.tsv").read_text() == "hello\tciao\n"
 
 
+@pytest.mark.long
 def test_an_output_in_the_corpus_of_the_run_or_in_a_run_is_refused(tfm_here: TfmHere) -> None:
     run = tfm_here.folder / "runs" / "mine"
     shutil.copytree(Path(__file__).parents[2] / "docs" / "run", run)
@@ -175,6 +176,7 @@ def test_the_unknown_words_of_all_lines_are_told_once(
     assert not caplog.messages
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_at_a_terminal_the_unknown_words_of_each_line_are_told_after_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -236,6 +238,7 @@ def test_line_ends_and_blank_lines_come_out_as_they_went_in(
     assert sources == ["uno", "", "  ", "12", "\t- 7"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_spans_are_protected_if_the_user_asks_for_it(capfd: pytest.CaptureFixture[str]) -> None:
     lines = ["uno https://x.it/a due", "tre 47."]
@@ -257,6 +260,7 @@ def test_a_strict_translation_names_the_line_of_the_file(tmp_path: Path) -> None
     assert not (tmp_path / "out.txt").exists()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_the_n_best_are_lines_of_rank_score_and_text_and_rank_1_begins_each_input_line(
     capfdbinary: pytest.CaptureFixture[bytes],
@@ -282,6 +286,7 @@ def test_the_n_best_are_lines_of_rank_score_and_text_and_rank_1_begins_each_inpu
         assert [float(row[1]) for row in group] == pytest.approx(scores, abs=1e-6)
 
 
+@pytest.mark.long
 def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,7 @@ def test_an_item_of_a_list_is_named_with_a_dot_or_in_brackets(name: str) -> None
     assert [corpus.weight for corpus in config.data.corpora] == [2.5, 1.0, 1.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("override", "problem"),
     [

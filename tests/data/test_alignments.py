@@ -85,6 +85,7 @@ def words_of_tokens(data: PreparedData, ids: list[int]) -> list[str | None]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("both_directions", [False, True])
 def test_links_stay_with_their_pair_and_join_the_subwords_of_its_words(folder: Path, both_directions: bool) -> None:
     config = config_of(folder, both_directions=both_directions)

@@ -80,6 +80,7 @@ def test_a_file_that_is_added_to_a_folder_meanwhile_is_noticed(tmp_path: Path, m
         prepare_data(config, tmp_path / "run" / "data")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["copied anew", "touched"])
 def test_a_corpus_whose_content_stays_may_be_written_meanwhile(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -152,6 +152,7 @@ def test_a_pair_with_one_held_out_side_only_stays() -> None:
     assert _clean([other], CleaningConfig(), held_out=frozenset([pair_digest(GOOD)]))[0] == [other]
 
 
+@pytest.mark.long
 @given(st.lists(st.builds(SentencePair, st.text(max_size=5), st.text(max_size=5))))
 def test_every_pair_is_either_kept_or_counted_as_dropped(pairs: list[SentencePair]) -> None:
     kept, report = _clean(pairs, CleaningConfig(max_words=1))

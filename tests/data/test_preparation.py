@@ -119,6 +119,7 @@ def test_the_words_of_the_training_text_are_recorded(corpus: Path, folder: Path)
     assert prepare_data(config, folder).seen_words is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("num_pairs", "is_known"), [(3, False), (len(TRAIN), False), (99, True)])
 def test_the_words_of_a_stream_are_known_only_if_it_ended_within_the_first_pairs(
     corpus: Path, folder: Path, num_pairs: int, is_known: bool
@@ -339,6 +340,7 @@ def test_before_training_has_begun_every_change_is_accepted(corpus: Path, folder
     assert texts(data)[-1] == ("Il topo beve.", "The mouse drinks.")
 
 
+@pytest.mark.long
 def test_the_tokenizers_of_a_trained_model_are_kept_where_the_folder_was_lost(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     first = prepare_data(config, folder)

@@ -101,6 +101,7 @@ def test_the_ids_depend_on_seed_epoch_and_visit_only(prepared: PreparedData) -> 
     assert sum(whole[visit] != others[visit] for visit in common) > 0.9 * len(common)
 
 
+@pytest.mark.long
 def test_sampled_batches_hold_the_budget(prepared: PreparedData) -> None:
     pairs, order = opened(prepared)
     num_full = 0
@@ -127,7 +128,7 @@ def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: Prepared
     assert num_kept
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("max_kept", [0, 50, 10_000])
 def test_a_stream_resumes_anywhere(prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer_cli.data.updates.MAX_KEPT_PAIRS", max_kept)

@@ -101,6 +101,7 @@ def test_data_with_other_settings_are_not_taken_over(runs: Path, builds: list[Pa
     assert len(builds) == 2
 
 
+@pytest.mark.long
 def test_data_encoded_with_other_initial_tokenizers_are_prepared_again(runs: Path, builds: list[Path]) -> None:
     """The run that `training.init_from` names may have been trained anew, with another vocabulary."""
     old = prepare(runs, "old").tokenizers

@@ -138,6 +138,7 @@ def test_rows_that_cannot_be_read_do_not_shift_a_resumed_stream(folder: Path) ->
         assert rest == sentences_of([update for update, _ in steps[done:]], data)
 
 
+@pytest.mark.long
 def test_a_data_set_of_the_library_resumes_too(folder: Path) -> None:
     import datasets  # takes half a second, also where these tests are only collected
 
@@ -231,6 +232,7 @@ def test_an_update_of_a_stream_has_about_the_target_tokens_that_are_asked_for(fo
     assert all(60 - 12 <= count <= 60 + 12 for count in found), "half a batch of 24 tokens"
 
 
+@pytest.mark.long
 def test_a_stream_in_both_directions_has_each_pair_and_its_reverse_and_resumes(
     folder: Path,
 ) -> None:

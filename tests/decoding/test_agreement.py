@@ -90,6 +90,7 @@ def test_a_text_agrees_fully_with_a_model_that_always_says_the_same() -> None:
     assert agreements(of, [Request((4,))], ["sei"], 3)[0] < 0.5
 
 
+@pytest.mark.long
 def test_the_confidence_of_a_calibration_is_computed_for_it_alone() -> None:
     of = small()
     [part] = of.pipeline.prepare(LINES[0]).requests

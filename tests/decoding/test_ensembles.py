@@ -105,7 +105,7 @@ def test_an_explanation_is_of_the_mean_probabilities_and_of_the_mean_attention()
         assert explained.best_ids[place].tolist() == expected.topk(2).indices.tolist()
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("search", [{"beam_size": 4}, {"beam_size": 4, "diversity": {"groups": 2}}])
 def test_the_coverage_penalty_is_that_of_the_explained_attention(count: int, search: dict[str, object]) -> None:

@@ -47,6 +47,7 @@ def trained() -> Translator:
     return load_translator(str(Path(__file__).parents[2] / "docs/run"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protects", [False, True])
 def test_a_trained_model_translates_the_text_that_is_seen(trained: Translator, protects: bool) -> None:
     given = replace(trained, protects_spans=protects)

@@ -74,6 +74,7 @@ def test_without_the_guard_the_stub_loses_what_the_guard_keeps() -> None:
     assert translated(LONG, stub_translator(cut_after())).text == LONG.upper()
 
 
+@pytest.mark.long
 @given(text=long_texts)
 def test_a_divided_sentence_keeps_every_clause_in_order_and_every_mark(text: str) -> None:
     of = stub_translator(cut_after())

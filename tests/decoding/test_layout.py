@@ -188,6 +188,7 @@ def test_every_span_comes_back_whatever_the_model_says(
 distinct = st.lists(st.sampled_from([*SPANS, "word", "The", "cat."]), max_size=12, unique=True)
 
 
+@pytest.mark.long
 @given(words=distinct, seed=st.integers(0, 1000))
 def test_spans_that_stand_alone_come_back_exactly_once(words: list[str], seed: int) -> None:
     line = " ".join(words)
@@ -198,6 +199,7 @@ def test_spans_that_stand_alone_come_back_exactly_once(words: list[str], seed: i
         assert found.count(span) == 1 or (is_number and span in found), found
 
 
+@pytest.mark.long
 @given(line=lines, seed=st.integers(0, 1000), protects=st.booleans())
 def test_a_translation_is_one_line_with_the_same_beginning(line: str, seed: int, protects: bool) -> None:
     found = translated(line, bad_model(seed), protects=protects)

@@ -285,6 +285,7 @@ def test_without_a_name_the_newest_run_is_loaded_or_the_demonstration_model_with
     assert "the small demonstration model that comes with tfm answers" in caplog.text
 
 
+@pytest.mark.long
 def test_a_run_that_still_trains_is_named_with_the_step_that_translates(
     run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

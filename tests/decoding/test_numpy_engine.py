@@ -152,6 +152,7 @@ def test_pytorch_does_what_is_not_plain_search_for_few_sentences(
     assert asked
 
 
+@pytest.mark.long
 def test_the_larger_the_model_the_fewer_tokens_it_takes(
     files: TrainedFiles, pytorch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

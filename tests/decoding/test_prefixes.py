@@ -77,6 +77,7 @@ def test_a_prefix_that_ends_with_an_elision_is_split_as_in_training() -> None:
     assert pipeline.prefix_ids(" un po' ") == pipeline.prefix_ids("un po'")
 
 
+@pytest.mark.long
 def test_only_the_first_sentence_of_a_line_takes_the_prefix_and_a_blank_line_none() -> None:
     of_words = of_tokenizer(tokenizer_of_words(), data=PhrasebookData())
     lines = ["Uno due. Tre quattro.", " ", "Uno due. Tre quattro."]

@@ -84,7 +84,7 @@ def test_a_beam_of_one_is_greedy_search_with_a_real_model_too(some: list[list[in
         assert found(greedy, sentence) == found(beam, sentence)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("beam_size", [None, 3])
 @settings(max_examples=30)
 @given(some=st.lists(sources, min_size=1, max_size=5), num_pads=st.integers(1, 9))

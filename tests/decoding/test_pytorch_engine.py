@@ -74,7 +74,7 @@ def test_a_batch_on_a_cpu_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(sizes) == 2
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("beam_size", [1, 3])
 @settings(max_examples=10)
 @given(sources=st.lists(source_ids, max_size=8), batch_tokens=st.integers(1, 40))
@@ -137,7 +137,7 @@ def test_an_unshifted_decoder_reads_the_target_itself() -> None:
     assert found == pytest.approx(expected.item(), abs=1e-9)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("machine", [CPU, BFLOAT16], ids=["float32", "bfloat16"])
 def test_several_threads_get_what_one_thread_gets(machine: Machine) -> None:
     engine = engine_of(random_model(TOKENIZER).float(), machine)

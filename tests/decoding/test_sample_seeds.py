@@ -44,6 +44,7 @@ def test_equal_lines_and_equal_sentences_get_other_samples() -> None:
     assert len(seeds) == 2
 
 
+@pytest.mark.long
 def test_another_seed_draws_other_samples() -> None:
     first, second = (texts(LINES, sampling={"temperature": 20.0, "seed": seed}) for seed in (1, 2))
     assert first != second

@@ -73,7 +73,7 @@ def test_a_shortlist_of_everything_changes_nothing(beam_size: int) -> None:
     assert found(prepared(EVERYTHING, **settings)) == found(prepared(None, **settings))
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "settings",
     [
@@ -127,6 +127,7 @@ def test_what_needs_the_whole_vocabulary_searches_it(settings: dict[str, Any]) -
     assert found(prepared(SOME, **settings)) == found(prepared(None, **settings))
 
 
+@pytest.mark.long
 def test_a_forced_prefix_may_have_any_token() -> None:
     engine = prepared(SOME).engine
     source = (*TOKENIZER.encode("uno due"), Tokenizer.eos_id)

@@ -82,6 +82,7 @@ def test_a_word_in_a_url_is_no_term() -> None:
     assert [term.source for term in found.terms] == ["house"]
 
 
+@pytest.mark.long
 def test_a_stand_in_is_no_source_term() -> None:
     found = translated("bpe", "the house https://example.org", {"anna": "Hund", "marco": "Hund"})
     assert found.terms == ()

@@ -84,6 +84,7 @@ def test_the_n_best_translations_have_the_term_in_the_place_of_the_own_word_too(
     assert num_texts >= 2 * len(SENTENCES)
 
 
+@pytest.mark.long
 def test_the_rest_of_the_sentence_is_that_of_the_translation_without_terms(small: Translator) -> None:
     [free] = small.translate(["The train is late."])
     [found] = small.with_glossary(Glossary.of({"train": "convoglio"})).translate(["The train is late."])
@@ -95,6 +96,7 @@ def test_a_form_at_the_beginning_has_a_capital_letter(small: Translator) -> None
     assert found.text.startswith("Maria")
 
 
+@pytest.mark.long
 def test_a_word_that_stands_for_something_else_too_stays(small: Translator) -> None:
     sentence = "The house is big. The house is red."
     [found] = small.with_glossary(Glossary.of({"big": "enorme"})).translate([sentence])

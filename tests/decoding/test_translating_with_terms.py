@@ -227,6 +227,7 @@ def test_a_model_of_symbols_takes_no_glossary() -> None:
         symbols.with_glossary(Glossary.of({"1": "2"}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 def test_a_prefix_and_the_terms_have_room_together(positions: str) -> None:
     tokenizer = tokenizer_of_words()

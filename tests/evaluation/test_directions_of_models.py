@@ -51,6 +51,7 @@ def test_a_model_of_several_targets_asks_which_before_anything_is_translated(
         both.translate(["uno"], to="fr")
 
 
+@pytest.mark.long
 def test_a_model_of_one_direction_takes_its_own_target_only(tokenizer: Tokenizer) -> None:
     one = translator(tokenizer, beam_size=2)
     assert texts(one, WORDS, to="it") == texts(one, WORDS)
@@ -104,6 +105,7 @@ def test_the_scores_are_the_means_of_those_of_the_directions(both: Translator) -
     assert report.loss == pytest.approx(math.fsum(losses) / sum(tokens))
 
 
+@pytest.mark.long
 def test_samples_are_of_both_directions_and_say_so(both: Translator) -> None:
     samples = validate(both, PAIRS[:4], num_samples=4).samples
     directions = [sample.direction for sample in samples]

@@ -88,7 +88,7 @@ def test_better_features_never_make_the_estimate_worse() -> None:
     assert estimates == sorted(estimates)  # type: ignore[type-var]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_the_promise_is_broken_as_seldom_as_promised() -> None:
     """Of 30 calibrations with 90 % certainty at most 3 are expected to break it; 8 would be far too many."""
     broken = has_green = 0

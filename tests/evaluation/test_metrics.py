@@ -133,6 +133,7 @@ def test_a_perfect_translation_has_full_marks() -> None:
     assert [score.value for score in scores] == pytest.approx([100.0, 100.0])
 
 
+@pytest.mark.long
 @given(references=lines, data=st.data())
 def test_any_text_can_be_scored(references: list[str], data: st.DataObject) -> None:
     size = len(references)

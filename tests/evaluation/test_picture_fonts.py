@@ -48,7 +48,7 @@ def fonts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("language", TOKENS)
 def test_a_picture_of_any_language_is_drawn_without_a_warning_of_python(
     fonts: str, language: str, caplog: pytest.LogCaptureFixture

@@ -53,6 +53,7 @@ def test_the_other_test_finds_the_same_in_these_systems_and_is_named() -> None:
     assert by_name["unknown"].p_value == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("num_different", "at_least"), [(0, 1.0), (1, 1.0), (2, 0.5), (4, 0.125)])
 def test_a_few_sentences_that_differ_are_not_significant(num_different: int, at_least: float) -> None:
     first = [line.replace("acqua", "birra") for line in REFERENCES]

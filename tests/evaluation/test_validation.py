@@ -117,6 +117,7 @@ def test_the_loss_is_the_cross_entropy_per_target_token_whatever_the_batches(
     assert report.num_target_tokens == sum(loss_of_one(tokenizers, model, pair)[1] for pair in PAIRS)
 
 
+@pytest.mark.long
 def test_scores_are_of_decoded_text_against_the_references_as_they_are(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
@@ -188,6 +189,7 @@ def test_text_is_normalized_before_the_loss_is_measured(
     assert composed == decomposed
 
 
+@pytest.mark.long
 def test_training_mode_weights_gradients_and_random_numbers_are_left_alone(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:

@@ -49,6 +49,7 @@ def test_rows_can_be_selected_before_the_first_token() -> None:
     torch.testing.assert_close(found, again.log_softmax(-1), rtol=0, atol=1e-9)
 
 
+@pytest.mark.long
 def test_a_long_target_stays_equal_as_the_cache_grows() -> None:
     torch.manual_seed(1)
     model, batch = small_model(), sample((4, 3), (70, 70))

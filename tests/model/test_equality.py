@@ -93,7 +93,7 @@ def test_the_base_model_of_the_paper_has_two_million_parameters_less_here() -> N
     assert num_parameters(base, 37_000, 37_000) == table + 37_000 + encoder + decoder == 63_119_496
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @settings(max_examples=30)
 @given(config=model_configs(), seed=st.integers(0, 2**31), lengths=st.permutations([0, 2, 3, 5]))
 def test_any_combination_of_settings_equals_its_formulas(config: ModelConfig, seed: int, lengths: list[int]) -> None:

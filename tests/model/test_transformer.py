@@ -24,6 +24,7 @@ from .samples import (
 )
 
 
+@pytest.mark.long
 def test_dropout_stands_where_the_formulas_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: x * (1 + self.p))
     shares = {"dropout": 0.1, "attention_dropout": 0.2, "ff_dropout": 0.3, "embedding_dropout": 0.4}
@@ -36,6 +37,7 @@ def test_dropout_stands_where_the_formulas_have_it(monkeypatch: pytest.MonkeyPat
         torch.testing.assert_close(model(*batch[:3]), expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", ["dropout", "attention_dropout", "ff_dropout", "embedding_dropout"])
 def test_each_dropout_acts_alone_and_only_while_training(share: str) -> None:
     none = dict.fromkeys(("dropout", "attention_dropout", "ff_dropout", "embedding_dropout"), 0.0)

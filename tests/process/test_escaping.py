@@ -64,7 +64,7 @@ runtime: {device: cpu, precision: float32, threads: 1}
 """
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.usefixtures("few_samples")
 def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characters(
     tfm_here: TfmHere,

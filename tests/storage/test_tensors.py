@@ -157,6 +157,7 @@ LIES: dict[str, bytes] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lie", LIES)
 def test_a_file_with_a_false_header_is_refused_before_a_tensor_is_allocated(
     tmp_path: Path, lie: str, monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,7 @@ def test_another_alpha_is_noticed() -> None:
     assert max(differences) > 2.5 / NUM_DRAWS**0.5
 
 
+@pytest.mark.long
 def test_with_alpha_1_the_library_draws_alike() -> None:
     model = models.Unigram(VOCABULARY, unk_id=0)
     model.alpha = 1.0
@@ -76,6 +77,7 @@ def test_with_alpha_1_the_library_draws_alike() -> None:
     assert max(abs(found[way] - of_library[way]) for way in ways) < 3.5 * NUM_DRAWS**0.5
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.text("abcx", min_size=1, max_size=10))
 def test_the_ordinary_ids_are_those_of_the_library(word: str) -> None:

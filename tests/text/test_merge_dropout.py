@@ -86,6 +86,7 @@ def test_the_library_draws_alike_where_no_two_merges_share_a_symbol() -> None:
     assert largest_difference(drawn(parts, "abcd", 0.4), of_library) < 3.5 / NUM_DRAWS**0.5
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.text("lowernstid", min_size=1, max_size=12), st.integers(0, 2**32))
 def test_without_dropout_the_ids_are_those_of_the_library(word: str, seed: int) -> None:

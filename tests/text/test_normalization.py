@@ -46,6 +46,7 @@ def test_long_text_is_composed_as_short_text_is(characters: list[str]) -> None:
     assert compose(text) == unicodedata.normalize("NFC", text)
 
 
+@pytest.mark.long
 def test_a_megabyte_of_combining_marks_takes_seconds_at_most() -> None:
     text = "a" + "\u0301\u0316" * 250_000
     started_at = time.process_time()
@@ -117,6 +118,7 @@ def test_characters_that_are_never_shown_are_blank_alone_and_together(kind: str)
     assert not is_blank(f"{INVISIBLE[kind]}a")
 
 
+@pytest.mark.long
 def test_every_character_that_unicode_calls_ignorable_is_blank() -> None:
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     ignorable = regex.findall(r"\p{Default_Ignorable_Code_Point}", everything)

@@ -44,6 +44,7 @@ def test_plain_texts_have_none_of_the_signs_that_repairs_look_for() -> None:
 
 @pytest.mark.long
 @pytest.mark.long
+@pytest.mark.long
 def test_plain_texts_have_nothing_of_what_is_looked_for_in_other_texts() -> None:
     # Words that are parts of names, options, keys and abbreviations, with what may stand between two words.
     words = ("Ctrl", "Meta", "com", "pdf", "no", "Big", "z", "A", "\u00e0")

@@ -65,6 +65,7 @@ SAMPLES = [
 ]
 
 
+@pytest.mark.long
 @every_kind
 @settings(max_examples=60, deadline=None)
 @given(text=st.one_of(st.sampled_from(SAMPLES), st.text(max_size=30)))
@@ -82,6 +83,7 @@ def test_a_column_of_texts_has_the_ids_of_each_text(kind: str) -> None:
     assert lists == [[*LIBRARY[kind].encode(text), tokenizer.eos_id] for text in SAMPLES]
 
 
+@pytest.mark.long
 @every_kind
 @settings(max_examples=60, deadline=None)
 @given(text=st.one_of(st.sampled_from(SAMPLES), st.text(max_size=30)))
@@ -91,6 +93,7 @@ def test_a_text_is_joined_as_the_library_joins_it(kind: str, text: str) -> None:
         assert TOKENIZERS[kind].decode(ids) == LIBRARY[kind].decode(ids)
 
 
+@pytest.mark.long
 @every_kind
 @settings(max_examples=60, deadline=None)
 @given(text=st.one_of(st.sampled_from(SAMPLES), st.text(max_size=30)))

@@ -256,7 +256,7 @@ def test_every_digit_is_in_a_span(text: str) -> None:
     assert not re.search(r"\d", masked(text, find_spans(text), " "))
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "piece",
     [

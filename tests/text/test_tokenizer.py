@@ -64,6 +64,7 @@ def test_any_text_comes_back_exactly_where_its_words_are_known(text: str) -> Non
     assert tokenizer.unk_id not in tokenizer.encode(text)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(ANY_TEXT, st.sampled_from(SUBWORD_KINDS))
 def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None:
@@ -178,7 +179,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
     assert tokenizer.decode(tokenizer.encode("a \ud800 b")) == "a ? b"
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", ["a", "1. ", "a\u0301\u0323", "日", " "])
 def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str) -> None:

@@ -26,6 +26,7 @@ KINDS = {
 SUBWORD_KINDS = [kind for kind in KINDS if kind != "wordlevel"]
 
 
+@pytest.mark.long
 def test_a_word_vocabulary_is_unlimited_unless_told() -> None:
     words = [f"parola{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(9000)]
     assert train_tokenizer(words, TokenizerConfig()).vocab_size == len(SPECIALS) + 9000

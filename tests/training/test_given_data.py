@@ -135,6 +135,7 @@ def test_a_data_set_without_validation_pairs_is_read_as_a_whole() -> None:
     assert [*named_splits({"train": rows, "val": rows})] == ["train", "validation"]
 
 
+@pytest.mark.long
 def test_columns_of_other_languages_are_not_taken_for_those_of_the_config(config: Config) -> None:
     expected = "columns are named fr and de, but the languages are"
     with pytest.raises(DataError, match=expected) as refused:
@@ -142,6 +143,7 @@ def test_columns_of_other_languages_are_not_taken_for_those_of_the_config(config
     assert "languages=('fr', 'de')" in str(refused.value.hint)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("languages", ["de", ("de",), ("de", "en", "it")])
 def test_languages_are_two_codes(config: Config, languages: object) -> None:
     with pytest.raises(TypeError, match="two codes"):

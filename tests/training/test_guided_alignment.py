@@ -96,7 +96,7 @@ def share_of_links(folder: Path, settings: tuple[str, str, str]) -> float:
     return shared / sum(map(len, given))
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_trained_head_aligns_as_it_was_taught(tmp_path: Path) -> None:
     for name in ("guided", "free"):
         (tmp_path / name).mkdir()

@@ -169,6 +169,7 @@ def test_a_prefix_ends_where_a_name_ends() -> None:
     assert all(name.startswith("encoder.layers.1.") for name in found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("frozen", "message"),
     [

@@ -49,6 +49,7 @@ def test_a_bad_step_counts_but_changes_nothing() -> None:
     assert world.reports[5].learning_rate == learning_rate(6, training, d_model=8)
 
 
+@pytest.mark.long
 def test_too_many_bad_steps_in_a_row_end_it_without_a_save() -> None:
     """D2: the last checkpoint has a valid state; the message says where to look."""
     one = poisoned(experiment(settings(max_skipped_in_a_row=3)), lambda step: step >= 5)

@@ -91,6 +91,7 @@ def test_no_model_makes_the_cpu_wait(monkeypatch: pytest.MonkeyPatch, model: str
     update(monkeypatch, model_settings=MODELS[model])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("precision", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("training", TRAININGS)
 def test_no_objective_and_no_optimizer_but_adafactor_makes_the_cpu_wait(

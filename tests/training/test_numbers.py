@@ -132,6 +132,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 LOW = [torch.bfloat16, torch.float16]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", LOW, ids=str)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_in_low_precision_no_mask_makes_a_number_overflow(name: str, precision: torch.dtype) -> None:

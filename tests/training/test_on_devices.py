@@ -72,7 +72,7 @@ def test_what_pytorch_says_in_the_first_backward_pass_on_a_gpu_fails_no_test() -
     )
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(

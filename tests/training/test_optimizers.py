@@ -144,6 +144,7 @@ def test_an_update_with_a_bad_gradient_changes_nothing(
     assert not torch.equal(before["output.weight"], model.output.weight)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tying", ["none", "target-output", "all"])
 @pytest.mark.parametrize("kind", ["adam", "adamw", "adafactor", "muon"])
 def test_the_state_has_exactly_the_tensors_that_are_expected(kind: str, tying: str) -> None:
@@ -160,6 +161,7 @@ def test_the_state_has_exactly_the_tensors_that_are_expected(kind: str, tying: s
     assert sum(map(len, of_torch)) == len(expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["adam", "adamw", "adafactor", "muon"])
 def test_a_state_of_skipped_updates_alone_can_be_restored_and_changes_no_later_update(
     kind: str,

@@ -129,6 +129,7 @@ def after(values: list[tuple[float, float]], *, keep_best: int = 1) -> Progress:
 few = st.sampled_from([-math.inf, 0.0, 1.0, 2.5])
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(scores | few, scores | few), max_size=12), st.integers(1, 4))
 def test_the_best_of_all_validations_are_remembered(values: list[tuple[float, float]], keep_best: int) -> None:
     """The oracle sorts all of them at once; Python keeps the order of those that are equal."""

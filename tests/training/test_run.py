@@ -244,7 +244,7 @@ def spaced_config(folder: Path, name: str, *overrides: str) -> Config:
     return load_config(folder / "a.yaml", [f"name={name}", *overrides])
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_run_of_an_earlier_version_goes_on_as_it_began_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

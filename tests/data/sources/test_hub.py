@@ -63,6 +63,7 @@ def test_local_parquet_is_read_in_its_order(streamed: bool, books: Path) -> None
     assert found == PAIRS
 
 
+@pytest.mark.long
 @BOTH_WAYS
 def test_fields_are_those_of_the_config(streamed: bool, books: Path) -> None:
     corpus = {"dataset": "parquet", "data_files": "*.parquet", "streamed": streamed}
@@ -103,6 +104,7 @@ def test_a_field_that_does_not_exist_is_an_error_that_names_those_found(streamed
         _read(books, **corpus, source_field="id")
 
 
+@pytest.mark.long
 def test_a_data_set_without_rows_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
@@ -137,6 +139,7 @@ def test_without_a_hub_the_message_names_the_built_in_and_the_local_way(streamed
     assert "data.source: files" in str(caught.value.hint)
 
 
+@pytest.mark.long
 @BOTH_WAYS
 def test_the_library_is_called_with_the_settings_of_the_config(
     streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

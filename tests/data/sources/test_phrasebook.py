@@ -30,6 +30,7 @@ def config(num_pairs: int = NUM_TRAINING_PAIRS, seed: int = 1) -> Config:
 
 
 # The digests were written by the grammar that generated the pairs, with num_pairs=60000 and seed=1.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("split", "num_pairs", "digest"),
     [

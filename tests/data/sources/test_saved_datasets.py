@@ -43,7 +43,7 @@ def files(root: Path, path: str) -> FilesData:
     return FilesData.model_validate(values)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("folder", "split", "expected"),
     [
@@ -71,6 +71,7 @@ def test_a_split_that_was_not_saved_is_named(saved: Path) -> None:
     assert "dataset_split (validation)" in str(refused.value.hint)
 
 
+@pytest.mark.long
 def test_a_saved_data_set_is_read_as_local_files_too(saved: Path) -> None:
     for path, expected in (("one", PAIRS), ("both/test", PAIRS[1000:])):
         assert list(read_files(files(saved, path), 0, ReadingReport())) == expected
@@ -80,6 +81,7 @@ def test_a_saved_data_set_is_read_as_local_files_too(saved: Path) -> None:
     assert "its splits: test, train" in str(refused.value.hint)
 
 
+@pytest.mark.long
 def test_the_fingerprint_follows_the_files_of_a_saved_data_set(saved: Path) -> None:
     def fingerprints() -> list[dict[str, str]]:
         return [fingerprint_hub(hub(saved, dataset="one"), 0), fingerprint_files(files(saved, "one"), 0)]
@@ -90,6 +92,7 @@ def test_the_fingerprint_follows_the_files_of_a_saved_data_set(saved: Path) -> N
     assert all(old != new for old, new in zip(before, fingerprints(), strict=True))
 
 
+@pytest.mark.long
 def test_a_damaged_saved_data_set_is_an_error(saved: Path) -> None:
     (saved / "one" / "data-00000-of-00002.arrow").write_bytes(b"no arrow")
     with pytest.raises(DataError, match="one: a saved data set that cannot be read"):

@@ -85,6 +85,7 @@ def test_a_corpus_with_a_few_spaces_before_commas_is_not_told(
     assert said_of([*few, *PLAIN], "few.tsv", caplog) == []
 
 
+@pytest.mark.long
 def test_swapped_sides_and_another_language_are_told(caplog: pytest.LogCaptureFixture) -> None:
     swapped = [(target, source) for source, target in PLAIN]
     [said] = said_of(swapped, "swapped.tsv", caplog)

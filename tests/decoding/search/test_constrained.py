@@ -137,6 +137,7 @@ all_terms = st.tuples(rich_terms, unknown_terms).map(lambda both: (*both[0], *bo
 sets_of_edges = st.sets(words, max_size=1).map(frozenset)
 
 
+@pytest.mark.heavy
 @settings(max_examples=20)
 @given(
     seed=seeds,
@@ -173,6 +174,7 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses_with_the_terms(
         assert all(contains(ids, of_sentence, edges) for _, ids in actual)
 
 
+@pytest.mark.heavy
 @settings(max_examples=40)
 @given(
     seed=seeds,

@@ -80,6 +80,7 @@ def test_the_ngrams_follow_the_rows_of_any_search(seed: int, size: int, beam_siz
                 assert not has_repetition(tokens, size)
 
 
+@pytest.mark.long
 @given(seed=seeds, size=st.integers(1, 3))
 def test_greedy_search_takes_the_best_token_that_repeats_no_ngram(seed: int, size: int) -> None:
     [table] = tables = random_chain(seed, num_sentences=1, vocabulary=6)

@@ -106,6 +106,7 @@ def test_a_beam_of_one_is_greedy_search_exactly(
     assert torch.equal(greedy.scores, beam.scores)
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 def test_greedy_search_takes_the_most_probable_token_at_each_step(seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=3, vocabulary=6)

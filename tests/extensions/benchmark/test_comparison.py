@@ -200,6 +200,7 @@ def test_a_damaged_file_is_compared_or_refused_with_its_name(whole: Path, data: 
     assert all("damaged.json" in message for message in refused)
 
 
+@pytest.mark.long
 @given(content=st.dictionaries(st.sampled_from(["kind", "figures", "engines", "memory"]), ANY_JSON))
 @example(content={"kind": "training", "figures": {"phases": 5}})
 @example(content={"kind": ["training"]})

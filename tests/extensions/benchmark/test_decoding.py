@@ -31,6 +31,7 @@ LINES = [" ".join(WORDS[:count]) for count in range(1, 8)]
 SHORT = replace(AT_ONCE, num_turns=1, num_trials=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_the_phases_of_a_round_sum_up_to_its_time(beam_size: int) -> None:
     found = translate_round(translator(tokenizer_of_words(), beam_size=beam_size), LINES, phases=True)

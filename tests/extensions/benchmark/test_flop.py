@@ -72,7 +72,7 @@ def test_the_flop_of_a_batch_are_those_that_pytorch_counts(changes: dict[str, An
     assert flop_counter(model, trains=True)(work) == forward + backward == 3 * forward
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("frozen", FROZEN)
 def test_frozen_parts_need_no_products_in_the_backward_pass(frozen: tuple[str, ...]) -> None:
     config = ModelConfig.model_validate(SIZES | {"norm_placement": "post"})

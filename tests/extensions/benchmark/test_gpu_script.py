@@ -22,6 +22,7 @@ def as_before() -> Iterator[None]:
     torch.backends.cuda.enable_cudnn_sdp(is_enabled)
 
 
+@pytest.mark.long
 def test_the_corpus_has_the_files_of_the_config_with_as_many_lines_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +72,7 @@ def test_the_table_has_the_figures_and_the_longest_kernels() -> None:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_training_is_measured_with_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "LOCK", tmp_path / "lock")
     found = gpu.measure_training("copy.yaml", [*TINY], 4)

@@ -40,6 +40,7 @@ def test_each_lever_has_a_run_of_its_own() -> None:
     assert len({quality_levers.run_of(lever, 1) for lever in quality_levers.LEVERS}) == len(quality_levers.LEVERS)
 
 
+@pytest.mark.long
 def test_every_schedule_is_a_lever() -> None:
     configs = (
         load_config(quality_levers.CONFIG, quality_levers.settings_of(lever, 1, ".")) for lever in quality_levers.LEVERS

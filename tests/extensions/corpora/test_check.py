@@ -102,7 +102,7 @@ DAMAGES: dict[str, tuple[Callable[[Sides], None], int | None]] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damage_is_found_at_its_line_with_what_mends_it(tfm: Tfm, kind: str) -> None:
     damage, line = DAMAGES[kind]
@@ -117,6 +117,7 @@ def test_a_damage_is_found_at_its_line_with_what_mends_it(tfm: Tfm, kind: str) -
         assert f"train.en:{line}" in places
 
 
+@pytest.mark.long
 def test_sides_that_drift_apart_are_shown_with_the_line_and_exit_with_65(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     finished = check(tfm, (source, target[:150] + target[151:]))
@@ -159,6 +160,7 @@ def test_what_is_not_in_nfc_is_named_whether_this_form_composes_or_divides_it(tf
     assert "composes" not in said
 
 
+@pytest.mark.long
 def test_training_pairs_that_are_validation_pairs_are_found_after_normalisation(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     write_sides(tfm.folder, source[:50], target[:50], "dev")
@@ -207,6 +209,7 @@ def test_only_test_pairs_that_are_validation_pairs_are_shared(tfm: Tfm) -> None:
     assert findings(finished, part=2)["leakage"]["count"] == 1
 
 
+@pytest.mark.long
 def test_a_table_is_checked_by_its_rows(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     target[40] = "&quot;Sì&quot;"

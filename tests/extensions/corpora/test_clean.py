@@ -44,6 +44,7 @@ def clean(tfm: Tfm, *arguments: str) -> Finished:
     return tfm("data", "clean", *names, "--output", "out", *arguments)
 
 
+@pytest.mark.long
 def test_what_is_left_is_aligned_and_traceable_to_its_lines(tfm: Tfm) -> None:
     finished = clean(tfm, "--json")
     assert finished.exit_code == 0, finished.talk
@@ -61,6 +62,7 @@ def test_what_is_left_is_aligned_and_traceable_to_its_lines(tfm: Tfm) -> None:
     assert left[0][[row[0] for row in numbers].index("30")] == "Tea & coffee, please."
 
 
+@pytest.mark.long
 def test_each_removed_pair_has_its_rule_and_all_pairs_are_counted(tfm: Tfm) -> None:
     finished = clean(tfm, "--json")
     [part] = json.loads(finished.text)["parts"]
@@ -215,6 +217,7 @@ def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm)
     assert len(lines(tfm.folder / "out/dev.en")) == 50
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [

@@ -59,6 +59,7 @@ def test_a_drift_that_ends_again_is_found_on_both_ends() -> None:
     assert abs(found[2].first_line - 801) <= 10
 
 
+@pytest.mark.long
 def test_many_missing_targets_leave_sources_without_translations_and_then_an_offset() -> None:
     source, target = clean_lines(NUM_LINES)
     found = stretches(source, target[:400] + target[500:])
@@ -167,6 +168,7 @@ def test_empty_lines_and_an_empty_corpus_are_no_drift() -> None:
     assert [stretch.offset for stretch in stretches(source, target)] == [0]
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3))
 def test_the_path_is_the_best_of_all_paths(seed: int, num_parts: int) -> None:

@@ -205,6 +205,7 @@ def locked(tfm: Tfm) -> dict[str, Any]:
     return dict(corpus)
 
 
+@pytest.mark.long
 def test_a_corpus_is_fetched_with_licence_citation_and_checksums(books: Tfm, server: Server) -> None:
     finished = get(books, "books")
     assert finished.exit_code == 0, finished.talk

@@ -145,6 +145,7 @@ def test_what_is_no_text_stays_in_archives(name: str, part: str, kept: list[str]
         assert each in text, each
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "kept"),
     [

@@ -108,7 +108,7 @@ def translate(name: str, **options: bool) -> None:
     translate_document_file(document, Path(f"out.{name.partition('.')[2]}"), options_of_run)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_the_command_names_what_is_not_green_where_the_format_cannot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,6 +24,7 @@ def test_a_part_of_an_ordinary_archive_is_read() -> None:
     assert read_part(archive, "word/document.xml") == b"<w/>"
 
 
+@pytest.mark.long
 def test_a_zip_bomb_is_refused_before_it_is_unpacked() -> None:
     with pytest.raises(DataError, match="looks like a zip bomb"):
         opened_archive(packed(("a.xml", b"0" * 30_000_000)))

@@ -217,6 +217,7 @@ def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
     assert read_json(f'["{"MMM" * 5000} man"]'.encode()).segments
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", ["Add", "add", "Adds", "mass", "daddy", "Mammy", "hmm", "Add!"])
 def test_words_of_the_letters_of_formats_of_dates_are_texts(word: str) -> None:
     assert translated(read_json(f'["{word}"]'.encode())) == f'["{word.upper()}"]'

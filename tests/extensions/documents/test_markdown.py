@@ -129,6 +129,7 @@ PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
 MORE_PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS, *EXTENSIONS]), max_size=25)
 
 
+@pytest.mark.long
 @given(MORE_PARTS)
 def test_an_identity_translation_gives_identical_bytes(parts: list[str]) -> None:
     data = "".join(parts).encode("utf-8", "surrogateescape")
@@ -162,6 +163,7 @@ def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None
     assert structure(upper(text)) == structure(text)
 
 
+@pytest.mark.long
 @given(PARTS)
 def test_every_text_is_found(parts: list[str]) -> None:
     text = "".join(parts).replace("\udc80", "").replace("\0", "")

@@ -135,7 +135,7 @@ def test_scripts_code_and_comments_hold_no_template() -> None:
     assert upper(page) == page.replace("Hello", "HELLO").replace("world", "WORLD")
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "sign",
     [

@@ -206,6 +206,7 @@ def test_a_long_sentence_is_marked_and_refused_if_strict(caplog: pytest.LogCaptu
     assert not Path("strict.html").exists()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_the_command_line_passes_columns_and_values() -> None:
     Path("t.csv").write_text("id,name\n1,uno due\n")
@@ -271,7 +272,7 @@ def translate_in(name: str, encoding: str | None) -> None:
     translate_document_file(given, Path("out"), TranslateOptions())
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.usefixtures("of_words")
 @pytest.mark.parametrize("encoding", ["windows-1252", "cp850", "utf-16"])
 @pytest.mark.parametrize("name", LEGACY)

@@ -54,6 +54,7 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedModel, Pat
     return trained, written(trained, folder / "out")
 
 
+@pytest.mark.long
 def test_each_number_is_at_most_half_a_step_away(student: tuple[TrainedModel, Path]) -> None:
     trained, folder = student
     rows = marian_vocabulary(trained.target_tokenizer).rows

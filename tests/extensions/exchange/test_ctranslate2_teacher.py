@@ -24,6 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_its_best_translations_are_those_of_the_run(folder: Path) -> None:
     found = CTranslate2Teacher(folder).translate(LINES, 3)
     settings = ["decoding.beam_size=4", "runtime.device=cpu", "decoding.length_penalty=0"]

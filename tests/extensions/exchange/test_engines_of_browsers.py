@@ -176,6 +176,7 @@ def candidates(shortlist: Shortlist, trained: TrainedModel, text: str) -> set[st
     return {trained.target_tokenizer.entries[index] for index in shortlist.of(ids).tolist()}
 
 
+@pytest.mark.long
 def test_a_binary_shortlist_comes_along_with_the_candidates_of_its_programs(tmp_path: Path) -> None:
     folder = with_shortlist(tmp_path / "in", binary_shortlist_content(50, 4, LISTS))
     found, run = import_folder(folder, "back", NamedLanguages(), runs_folder=tmp_path / "runs")

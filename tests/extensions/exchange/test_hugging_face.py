@@ -44,7 +44,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
 def test_the_folder_translates_as_the_run_does(changes: dict[str, Any], tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", **changes)
@@ -169,7 +169,7 @@ FOLDERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("changes", FOLDERS.values(), ids=FOLDERS)
 def test_the_folder_gives_the_logits_of_the_original(changes: dict[str, Any], tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

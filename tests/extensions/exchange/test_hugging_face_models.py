@@ -60,6 +60,7 @@ def test_transformers_computes_our_logits(
     assert (found[..., size:] < -9e3).all()
 
 
+@pytest.mark.heavy
 @SHAPE
 def test_a_model_that_transformers_saves_again_is_still_the_same(
     changes: dict[str, Any], vocabularies: VocabularySizes, tmp_path: Path
@@ -88,6 +89,7 @@ def test_an_exported_model_comes_back_bit_for_bit(changes: dict[str, Any], vocab
     assert all(torch.equal(back[name], state[name]) for name in state)
 
 
+@pytest.mark.heavy
 @SHAPE
 def test_positions_that_transformers_has_trained_come_back_as_learned_positions(
     changes: dict[str, Any], vocabularies: VocabularySizes, tmp_path: Path

@@ -74,6 +74,7 @@ def test_what_transformers_has_trained_further_comes_back(tmp_path: Path) -> Non
     assert not torch.equal(found, trained.model.output.weight)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "error"),
     [("tfm/tokenizer.source.json", MissingInputError), ("model.safetensors", MissingInputError)],
@@ -88,6 +89,7 @@ def test_a_missing_file_is_named(name: str, error: type[Exception], tmp_path: Pa
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.long
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     for name, d_ff in (("one", 24), ("two", 32)):
         trained = random_run(tmp_path / name, d_ff=d_ff)

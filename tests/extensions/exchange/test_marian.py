@@ -136,7 +136,7 @@ def test_the_files_give_the_log_probabilities_of_the_model(case: str, tmp_path: 
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", MODELS)
 def test_a_model_comes_back_as_it_was(case: str, tmp_path: Path) -> None:
     trained = run_of(case, tmp_path / "run")
@@ -519,6 +519,7 @@ def test_a_damaged_vocabulary_in_yaml_is_refused(content: str, message: str, tmp
     assert "vocab.yml" in str(caught.value)
 
 
+@pytest.mark.long
 def test_older_and_rarer_forms_of_the_output_are_read(tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "m", is_tied=False)
     found = read_npz(folder / "model.npz")

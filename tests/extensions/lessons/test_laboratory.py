@@ -127,6 +127,7 @@ def test_a_finished_training_is_measured_again_with_the_same_result(
     assert len(list(read_json_lines(folder / "with-positions/metrics.jsonl"))) == 3
 
 
+@pytest.mark.heavy
 def test_variants_that_differ_in_decoding_share_one_training(here: Path) -> None:
     search = Variant("greedy"), Variant("beam", decoding=("decoding.beam_size=4",))
     ablation = replace(ablation_named("no-label-smoothing"), variants=search)

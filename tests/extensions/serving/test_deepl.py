@@ -49,6 +49,7 @@ def test_a_form_repeats_the_field_for_several_texts(client: TestClient) -> None:
     assert [one["billed_characters"] for one in found] == [len(line) for line in LINES[:2]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("splitting", "expected_lines"),
     [("1", [LINES[0], LINES[1], "", LINES[0]]), ("nonewlines", [f"{LINES[0]} {LINES[1]}", "", LINES[0]])],
@@ -59,6 +60,7 @@ def test_line_breaks_end_sentences_or_do_not(client: TestClient, splitting: str,
     assert texts_of(client, text=[text], split_sentences=splitting) == [expected]
 
 
+@pytest.mark.long
 def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> None:
     text = "Uno due. Tre quattro."
     assert texts_of(client, text=[text], split_sentences="0") != texts_of(client, text=[text])
@@ -229,6 +231,7 @@ def test_lists_of_tags_are_taken_where_they_are_followed_and_else_refused(
     assert client.post("/v2/translate", json=text).status_code == 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tag", ["b", "cms-plugin", "CMS-Plugin", "p"])
 def test_the_content_of_ignored_elements_of_html_stays(client: TestClient, tag: str) -> None:
     text = f"<div>uno <{tag}>due</{tag}> tre</div>"
@@ -268,6 +271,7 @@ def test_xml_may_have_a_document_type(client: TestClient) -> None:
 GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "uno\tdue"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("values", "message"),
     [

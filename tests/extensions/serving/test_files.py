@@ -53,6 +53,7 @@ def download(client: TestClient, answer: Any) -> Any:
     return client.get(address.path)
 
 
+@pytest.mark.long
 def test_html_keeps_its_tags(client: TestClient) -> None:
     values = {"q": HTML, "source": "en", "target": "it", "format": "html", "alternatives": 2}
     answer = client.post("/translate", json=values).json()
@@ -76,6 +77,7 @@ def test_damaged_html_is_translated_or_refused(client: TestClient, text: str) ->
     assert client.post("/translate", json=values).status_code in (200, 400)
 
 
+@pytest.mark.long
 def test_a_file_is_translated_and_downloaded(client: TestClient) -> None:
     answer = send(client, "my page.html", PAGE.encode())
     assert re.search(r"/download_file/[0-9a-f]{32}\.my_page_it\.html$", answer.json()["translatedFileUrl"])
@@ -121,6 +123,7 @@ def test_a_text_file_is_translated_line_by_line(client: TestClient) -> None:
     assert download(client, send(client, "a.txt", text.encode())).text == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", ["text", " note , text"])
 def test_the_columns_of_a_table_are_translated(client: TestClient, columns: str) -> None:
     table = f"note,text\r\n1,{LINES[1]}\r\n2,{LINES[3]}\r\n".encode()
@@ -139,6 +142,7 @@ def test_a_table_needs_columns_that_it_has(client: TestClient, columns: str, mes
     assert message in answer.json()["error"]
 
 
+@pytest.mark.long
 def test_the_language_of_a_file_is_detected(client: TestClient) -> None:
     italian = "Questa è sicuramente una frase italiana, e questa anche.\n"
     same = download(client, send(client, "a.txt", italian.encode(), source="auto"))

@@ -134,6 +134,7 @@ def test_two_hundred_requests_are_answered_or_told_to_try_later() -> None:
         assert metric(address, "tfm_requests_refused_total") == 160
 
 
+@pytest.mark.long
 def test_the_work_of_a_client_that_leaves_is_dropped() -> None:
     """I4."""
     with held_server(Limits(max_requests=3)) as (address, engine), ThreadPoolExecutor(2) as threads:

@@ -29,6 +29,7 @@ def chinese() -> Translator:
     return translator(tokenizer, model=model, beam_size=1, max_length=12, split_sentences=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", LINES)
 def test_words_and_white_space_make_up_both_texts(line: str) -> None:
     [explained] = chinese().translate([line], with_details=True)

@@ -112,6 +112,7 @@ def test_without_sharding_a_gpu_needs_room_for_everything(
     assert "--set runtime.sharding=full" in str(refused.value.hint)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "device", "copies"),
     [

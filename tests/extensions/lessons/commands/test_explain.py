@@ -31,6 +31,7 @@ def sentence(trained: TfmHere) -> str:
     return moments[0].sentences[0].source
 
 
+@pytest.mark.heavy
 def test_the_first_line_is_what_translate_prints(trained: TfmHere, sentence: str) -> None:
     explained = trained("explain", sentence, "--run", "tiny")
     translated = trained("translate", sentence, "--run", "tiny")

@@ -30,7 +30,7 @@ def heights_of(*overrides: str) -> dict[str, float]:
     return {text.get_text(): text.get_position()[1] for text in axes.texts}
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model() -> None:
     # Configs whose models differ only in sizes have equal boxes: one of them is drawn, with its sizes.
     of_models = {load_config(name).model.model_dump_json(exclude=SIZES): name for name in shipped_configs()}
@@ -56,6 +56,7 @@ def assert_drawn_with_its_model(name: str) -> None:
     assert ("encoder.norm" in texts) == config.model.has_final_norm
 
 
+@pytest.mark.long
 def test_an_ssru_is_drawn_in_place_of_the_self_attention_of_the_decoder() -> None:
     texts = texts_of("model.decoder_layer=ssru")
     assert {"ssru", "ssru_norm", "SSRU", "cross_attention"} <= {*texts}
@@ -99,6 +100,7 @@ def test_kinds_of_positions_are_shown() -> None:
     assert "source_positions" not in rotary
 
 
+@pytest.mark.long
 def test_shared_keys_and_normed_queries_are_shown() -> None:
     texts = texts_of("model.num_kv_heads=2", "model.qk_norm=true", "model.ff_dropout=0.2")
     assert texts.count("8 heads of 64; 2 heads of keys") == 3
@@ -126,6 +128,7 @@ def test_each_attention_has_arrows_for_queries_keys_and_values() -> None:
     assert beside == {"K", "V"}
 
 
+@pytest.mark.long
 def test_sentences_go_into_the_tokenizer() -> None:
     assert {"source sentences", "target sentences, in training"} <= {*texts_of()}
 
@@ -167,6 +170,7 @@ def test_a_sum_of_other_values_is_not_drawn_wrong() -> None:
         _ = Traced("x").after("norm") + Traced("x")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(3))
 def test_the_boxes_of_a_panel_stand_in_the_order_of_the_wiring(number: int) -> None:
     placement = WIRINGS[number]

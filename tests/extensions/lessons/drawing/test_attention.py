@@ -71,6 +71,7 @@ def test_both_sentences_of_a_batch_have_one_length() -> None:
         assert "[PAD]" not in batch[LONG]
 
 
+@pytest.mark.long
 def test_each_grid_is_drawn_and_the_number_in_a_cell_is_its_value() -> None:
     panels = [axes for axes in draw_picture("masks").get_axes() if axes.get_images()]
     assert len(panels) == len(grids_of_masks())
@@ -107,6 +108,7 @@ def test_the_heads_give_the_output_of_the_module(override: str) -> None:
         torch.testing.assert_close(attention.output(joined), attention(x, context, None))
 
 
+@pytest.mark.long
 def test_scores_weights_and_result_of_a_run_follow_from_its_query_keys_and_values() -> None:
     one = query_of_run(RUN)
     scores = torch.stack([(one.query * key).sum() for key in one.keys]) / len(one.query) ** 0.5

@@ -16,7 +16,7 @@ BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 QUICK = [name for name in PICTURES if name != "batches"]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", QUICK)
 def test_the_same_picture_has_the_same_description_and_a_picture_on_dark_another(name: str) -> None:
     first, again, dark = draw_picture(name), draw_picture(name), draw_picture(name, theme="dark")
@@ -70,7 +70,7 @@ def test_a_config_that_a_picture_cannot_show_is_refused(name: str, overrides: tu
         draw_picture(name, config="copy.yaml", overrides=["model.positions=none", *overrides])
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "overrides"),
     [

@@ -42,6 +42,7 @@ def test_the_numbers_at_the_axis_are_not_rounded() -> None:
         assert float(text) == pytest.approx(tick)
 
 
+@pytest.mark.long
 def test_the_text_at_the_peak_stands_above_the_curve() -> None:
     figure = draw_picture("schedule", config="en-it.yaml")
     figure.draw_without_rendering()

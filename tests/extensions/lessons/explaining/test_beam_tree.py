@@ -123,6 +123,7 @@ def test_with_a_wide_beam_the_tree_holds_every_sequence_with_its_log_probability
     ]
 
 
+@pytest.mark.long
 @given(seeds, alphas, st.integers(1, 4), st.integers(1, 5))
 def test_each_step_keeps_drops_and_finishes_what_a_plain_beam_search_does(
     seed: int, alpha: float, beam_size: int, max_length: int

@@ -97,6 +97,7 @@ def test_the_data_of_the_page_are_the_explanations(page: str) -> None:
     assert data["explanations"]["4"]["source"] == "due due tre due"
 
 
+@pytest.mark.long
 def test_no_text_can_end_the_script_or_fill_a_place_of_the_template() -> None:
     explainer = Explainer.of(varied_translator())
     line = "uno </script><script>alert(1)</script> <!-- {{ views }} {{ data }} \ud800 due"

@@ -33,6 +33,7 @@ def test_the_json_is_that_of_the_explainer(client: TestClient) -> None:
     assert sentence["attention"] == wanted["attention"]
 
 
+@pytest.mark.long
 def test_attention_is_left_out_if_wished_and_a_prefix_is_forced(client: TestClient) -> None:
     answer = client.post("/explain", json={**GOOD, "attention": False, "prefix": "sette"}).json()
     [sentence] = answer["sentences"]

@@ -72,6 +72,7 @@ def test_each_word_has_a_probability_and_links_are_between_words(client: TestCli
     assert any(line["links"] for line in sentences)
 
 
+@pytest.mark.long
 def test_confidence_is_the_geometric_mean_of_the_probabilities_of_tokens(
     client: TestClient,
 ) -> None:
