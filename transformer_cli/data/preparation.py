@@ -167,10 +167,11 @@ def prepare_data(
         for change in changed:
             logger.info("data changed: %s", change)
     elif has_begun and not accept_change and digest_of_training not in ("", _digest(sought)):
-        raise DataError(
-            f"{folder}: the data differs from the data on which this run was trained; what has changed is not known, because "
-            "this folder and environment.json are lost",
-            hint="undo the change; or continue with the data as they are: --accept-data-change",
+        # No refusal: an earlier version may have described the same data in other words.
+        logger.warning(
+            "the data may differ from those on which this run was trained: %s and environment.json are lost, and the checkpoint "
+            "has another digest, as of a changed corpus or of an earlier version of tfm",
+            folder,
         )
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
