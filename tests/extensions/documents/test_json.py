@@ -19,9 +19,9 @@ from transformer_cli.process.errors import DataError
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 KEYS = st.text(st.sampled_from('ab".\\'), max_size=3)
-# A backslash before a letter is a path of Windows, and a dash before one is an option of a command: both are protected.
+# A backslash before a letter is a path of Windows, and a dash before one an option or a name for programs: these stay.
 TEXTS = st.text(st.sampled_from('ab c"\\\n-\u00e8\U0001f600'), max_size=8).filter(
-    lambda text: not re.search(r"\\[^\W\d_]|(?<!\w)-[^\W\d_]", text)
+    lambda text: not re.search(r"[\\-][^\W\d_]", text)
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
