@@ -222,6 +222,14 @@ def test_conditions_are_checked_before_a_model_is_trained(
     assert "training begins" not in refused.talk
 
 
+def test_a_text_without_a_new_sentence_is_refused_before_a_model_is_trained(here: TfmHere) -> None:
+    (here.folder / "mono.txt").write_text("\n")
+    refused = here("data", "back-translate", "--text", "mono.txt", "--config", "tiny.yaml", "--folder", "made")
+    assert refused.exit_code == 65, refused.talk
+    assert "mono.txt: no sentence that the corpus does not have" in refused.talk
+    assert "training begins" not in refused.talk
+
+
 def translate_for_report(lines: list[str]) -> None:
     measured_run("student", [DOCS_RUN], ["runtime.device=cpu"], (None, None)).translate(lines)
 

@@ -90,6 +90,16 @@ def test_text_in_utf_8_that_shall_be_read_as_another_encoding_is_a_doubt(tmp_pat
     assert find_corpus([str(tmp_path)], GivenFacts(encoding="windows-1252")).doubts == []
 
 
+@pytest.mark.parametrize(("ending", "language"), [("en-GB", "en-GB"), ("en_US", "en_US"), ("eng", "en")])
+def test_names_of_files_may_have_a_region_or_a_code_of_three_letters(
+    tmp_path: Path, ending: str, language: str
+) -> None:
+    (tmp_path / f"train.{ending}").write_text(ENGLISH, encoding="utf-8")
+    (tmp_path / "train.it").write_text(ITALIAN, encoding="utf-8")
+    data = find_corpus([str(tmp_path)], GivenFacts(target_language="it")).data
+    assert (data.source_language, data.target_language) == (language, "it")
+
+
 def test_a_folder_with_texts_in_one_language_is_no_corpus(tmp_path: Path) -> None:
     (tmp_path / "train.en").write_text(ENGLISH, encoding="utf-8")
     with pytest.raises(DataError, match=r"no corpus in this folder, found train\.en"):

@@ -30,6 +30,7 @@ from transformer_cli.commands.synthetic_corpus import (
     write_real_pairs,
 )
 from transformer_cli.config import load_config
+from transformer_cli.process.errors import DataError
 from transformer_cli.storage import replace_file
 
 
@@ -106,6 +107,11 @@ class BackTranslation:
             held_out = [pair.target for pairs in self.real.held_out.values() for pair in pairs]
             most = self.real.config.applied_cleaning.max_words or 250
             found = new_sentences(self.texts, known, held_out, max_words=most)
+            if not any(found):
+                raise DataError(
+                    f"{', '.join(str(one.path) for one in self.texts)}: no sentence that the corpus does not have",
+                    hint="give text of the target language from elsewhere",
+                )
             for path, lines in zip(outputs, found, strict=True):
                 replace_file(path, lines_of(lines))
 

@@ -341,10 +341,11 @@ def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> File
 def _language_of_file(path: Path) -> str | None:
     """The language in a file name: at its end, as in train.en.gz, or before it, as in english.txt."""
     bare = without_compression(path)
-    suffix = bare.suffix.removeprefix(".").casefold()
+    given = bare.suffix.removeprefix(".")
+    suffix = given.casefold()
     if suffix in LANGUAGE_OF_NAME:
         return suffix if len(suffix) == 2 else LANGUAGE_OF_NAME[suffix]
-    return code_of_language(suffix) or language_in(bare.stem)
+    return code_of_language(given) or code_of_language(suffix) or language_in(bare.stem)
 
 
 def _first_lines(path: Path, encoding: str | None) -> list[str]:
