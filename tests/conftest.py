@@ -75,6 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Without `-m`, all tests of the given paths run but `slow`, `gpu` and `network`; of the whole, `heavy` ones do not."""
     left_out = LEFT_OUT_OF_THE_WHOLE if _is_whole(config) else NOT_OF_EVERY_DAY
     config.option.markexpr = config.option.markexpr or _without(left_out)
+    if config.option.markexpr == "heavy":  # a heavy test has one part for the CPU, and one for a GPU
+        config.option.markexpr = f"heavy and {_without(NOT_OF_EVERY_DAY)}"
 
 
 def _without(tiers: Collection[str]) -> str:
