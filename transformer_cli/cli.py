@@ -402,7 +402,7 @@ def unknown_command(ctx: Any, name: str, meant: str = "") -> UsageError:
     if not meant and ctx.parent is None:
         from transformer_cli.config import other_programs
 
-        meant = other_programs.COMMANDS.get(name.lower(), ("",))[0]
+        meant = next(iter(other_programs.meant_by(name.lower(), other_programs.COMMANDS)), "")
     hint = f"did you mean {ctx.command_path} {meant}?" if meant else f"{ctx.command_path} --help lists the commands"
     return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=hint)
 
@@ -415,7 +415,7 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
     option = str(error.option_name)
     name = option.lstrip("-").lower()
     known = {spelled for one in command.get_params(ctx) for spelled in one.opts}
-    meant = [one for one in other_programs.OPTIONS.get(name.replace("_", "-"), ()) if one in known]
+    meant = [one for one in other_programs.meant_by(name.replace("_", "-"), other_programs.OPTIONS) if one in known]
     setting = setting_called(name)
     if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
         hint = f"the same command continues the run where it stopped: leave out {option}"

@@ -106,8 +106,10 @@ def test_a_setting_of_other_programs_is_answered_with_its_name_here(answer: Answ
 def test_every_name_of_other_programs_means_a_setting() -> None:
     sources = ("phrasebook", "sequences", "files", "hub")
     known = {path for source in sources for path in setting_paths({"source": source})}
-    assert {meant.partition("=")[0] for [meant] in SETTINGS.values()} <= known
-    assert [name for name in SETTINGS if not re.fullmatch("[a-z0-9]+", name)] == []
+    assert {ours.partition("=")[0] for ours in SETTINGS} <= known
+    names = [name for theirs in SETTINGS.values() for name in theirs.split()]
+    assert len(names) == len({*names}), "each means one setting"
+    assert [name for name in names if not re.fullmatch("[a-z0-9]+", name)] == []
 
 
 def test_a_name_of_its_own_means_itself() -> None:

@@ -7,177 +7,167 @@ Where a name is a flag elsewhere, the setting has its value: runtime.device=cuda
 from collections.abc import Mapping
 
 
-def _by_their_names(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """For each name of another program, all that it may mean here, in the order of the table."""
-    found: dict[str, tuple[str, ...]] = {}
-    for ours, theirs in table.items():
-        for name in theirs.split():
-            found[name] = (*found.get(name, ()), ours)
-    return found
+def meant_by(name: str, table: Mapping[str, str]) -> list[str]:
+    """All that a name of another program may mean here, in the order of a table."""
+    return [ours for ours, theirs in table.items() if name in theirs.split()]
 
 
-SETTINGS = _by_their_names(
-    {
-        "name": "experiment experimentname expname modeldir outputdir runname savedir savemodel",
-        "seed": "randomseed",
-        "data.source_language": "sourcelang src srclang",
-        "data.target_language": "targetlang tgt tgtlang trg",
-        "tokenizer.kind": "tokenizertype",
-        "tokenizer.kind=bpe": "bpe",
-        "tokenizer.kind=sentencepiece": "sentencepiece",
-        "tokenizer.vocab_size": (
-            "bpecodes bpeoperations dimvocabs mergeops numwords nwordssrc nwordstgt srcvocabsize tgtvocabsize "
-            "vocab vocabulary voclimit"
-        ),
-        "tokenizer.min_frequency": "minfreq minfrequency thresholdsrc thresholdtgt vocminfreq wordmincount",
-        "tokenizer.shared=true": "joineddictionary sharedvocab sharevocab",
-        "model.preset=base": "arch",
-        "model.d_model": (
-            "decoderembeddim dim dimemb embeddim embsize encoderembeddim hiddendim hiddensize numembed rnnsize "
-            "transformermodelsize wordvecsize"
-        ),
-        "model.num_heads": (
-            "attentionheads decoderattentionheads encoderattentionheads heads nhead nheads numattentionheads "
-            "transformerattentionheads transformerheads"
-        ),
-        "model.d_ff": (
-            "decoderffnembeddim dff dimfeedforward encoderffnembeddim ffn ffndim ffsize transformerdimffn "
-            "transformerfeedforwardnumhidden transformerff"
-        ),
-        "model.encoder_layers": "encdepth enclayers encoderlayers layers nlayers numencoderlayers numlayers",
-        "model.decoder_layers": "decdepth declayers decoderlayers numdecoderlayers",
-        "model.max_length": (
-            "maxseqlen maxseqlength maxsourcelength maxsourcepositions maxtargetlength maxtargetpositions "
-            "srcseqlength tgtseqlength"
-        ),
-        "model.dropout": "dropoutrate transformerdropout transformerdropoutprepost",
-        "model.attention_dropout": "transformerdropoutattention",
-        "model.ff_dropout": "activationdropout reludropout transformerdropoutact",
-        "model.norm_placement": "layernorm transformerpostprocess transformerpreprocess",
-        "model.norm_placement=post": "postnorm",
-        "model.norm_placement=pre": "decodernormalizebefore encodernormalizebefore normalizebefore normfirst prenorm",
-        "model.embedding_norm=true": "layernormembedding",
-        "model.activation": "activationfn activationfunction transformeractivationtype transformerffnactivation",
-        "model.activation=relu": "relu",
-        "model.positions": "positionalencoding positionencoding",
-        "model.positions=learned": "decoderlearnedpos encoderlearnedpos",
-        "model.tie_embeddings": "tiedembeddings tieweights weighttying weighttyingtype",
-        "model.tie_embeddings=all": "shareallembeddings shareembeddings tiedembeddingsall",
-        "model.tie_embeddings=target-output": "sharedecoderembeddings sharedecoderinputoutputembed tiedsoftmax",
-        "model.init": "initializer paraminit weightinit",
-        "model.init=xavier": "paraminitglorot",
-        "training.init_from": (
-            "finetune finetunefrommodel loadmodel modelnameorpath pretrained pretrainedmodel restorefile trainfrom"
-        ),
-        "training.optimizer": "optim",
-        "training.betas": "adambetas optimizerbetas",
-        "training.epsilon": "adameps adamepsilon eps",
-        "training.weight_decay": "wd",
-        "training.max_steps": (
-            "after afterbatches iterations iters maxiters maxtrainsteps maxupdate maxupdates numsteps steps "
-            "trainsteps updates"
-        ),
-        "training.max_epochs": "afterepochs epoch epochs maxepoch maxnumepochs nepochs numepochs numtrainepochs",
-        "training.batch_tokens": "batchtype maxtokens minibatchwords tokensperbatch",
-        "training.batch_tokens=auto": "minibatchfit workspace",
-        "training.batch_sentences": "batch batchsize bs minibatch perdevicetrainbatchsize trainbatchsize",
-        "training.accumulate": (
-            "accumcount batchmultiplier gradaccum gradientaccumulation gradientaccumulationsteps optimizerdelay "
-            "updatefreq updateinterval"
-        ),
-        "training.schedule": "decaymethod learningrateschedulertype lrscheduler lrschedulertype scheduler scheduling",
-        "training.schedule=inverse_sqrt": "lrdecayinvsqrt",
-        "training.learning_rate": "baselr initiallearningrate learnrate lr peaklr",
-        "training.min_learning_rate": "learningratemin minlr stopminlr",
-        "training.plateau_factor": "decreasefactor learningratereducefactor",
-        "training.warmup_steps": "learningratewarmup lrwarmup warmup warmupupdates",
-        "training.label_smoothing": "labelsmoothingfactor smoothing",
-        "training.clip_norm": "clip clipgradnorm gradclip gradientclippingthreshold maxgradnorm",
-        "training.ema_decay": "ema exponentialsmoothing",
-        "training.log_every": "dispfreq loggingfreq loggingsteps loginterval reportevery",
-        "training.validate_every": (
-            "evalsteps validateinterval validateintervalupdates validationfreq validfreq validsteps"
-        ),
-        "training.save_every": (
-            "checkpointinterval savecheckpointsteps savefreq saveinterval saveintervalupdates savesteps"
-        ),
-        "training.keep_last": "keepcheckpoint keepintervalupdates keeplastepochs keeplastparams savetotallimit",
-        "training.keep_best": "keepbestcheckpoints keepbestckpts",
-        "training.best_metric": "bestcheckpointmetric earlystoppingmetric metricforbestmodel optimizedmetric",
-        "training.patience": "earlystopping maxnumcheckpointnotimproved",
-        "validation.scores": "evalbleu evalmetrics validmetrics",
-        "decoding.beam_size": "beam beams beamsize beamwidth generationnumbeams numbeams",
-        "decoding.length_penalty": "alpha beamalpha lengthpenaltyalpha lenpen normalize",
-        "decoding.num_best": "nbest nbestsize numreturnsequences",
-        "decoding.max_length": "generationmaxlength maxlen maxlenb maxlength maxnewtokens maxoutputlength",
-        "decoding.max_length_ratio": "maxlena maxlengthfactor",
-        "decoding.min_length": "minlen",
-        "decoding.no_repeat_ngram_size": "norepeatngram",
-        "decoding.sampling.temperature": "temperature",
-        "decoding.sampling.temperature=1.0": "dosample",
-        "decoding.sampling.top_k": "samplingtopk",
-        "decoding.sampling.top_p": "samplingtopp",
-        "decoding.allow_unknown=true": "allowunk",
-        "runtime.device=cpu": "cpu nocuda usecpu",
-        "runtime.device=cuda": "cuda deviceid devices gpu gpuranks gpus usecuda usegpu",
-        "runtime.precision": "dtype",
-        "runtime.precision=bfloat16": "amp apexamp bf16 fp16",
-        "runtime.threads": "cputhreads numthreads",
-        "runtime.workers": "dataloadernumworkers numworkers preprocessingnumworkers",
-        "runtime.compile=true": "torchcompile",
-        "data.root": "datadir",
-        "data.validation_share": "validsplit",
-        "data.test_share": "testsplit",
-        "data.corpora": (
-            "dataset datasetname testfile testpref traindata trainfile trainpref trainsets validationfile "
-            "validationsource validationtarget validpref validsets"
-        ),
-    }
-)
+SETTINGS = {
+    "name": "experiment experimentname expname modeldir outputdir runname savedir savemodel",
+    "seed": "randomseed",
+    "data.source_language": "sourcelang src srclang",
+    "data.target_language": "targetlang tgt tgtlang trg",
+    "tokenizer.kind": "tokenizertype",
+    "tokenizer.kind=bpe": "bpe",
+    "tokenizer.kind=sentencepiece": "sentencepiece",
+    "tokenizer.vocab_size": (
+        "bpecodes bpeoperations dimvocabs mergeops numwords nwordssrc nwordstgt srcvocabsize tgtvocabsize "
+        "vocab vocabulary voclimit"
+    ),
+    "tokenizer.min_frequency": "minfreq minfrequency thresholdsrc thresholdtgt vocminfreq wordmincount",
+    "tokenizer.shared=true": "joineddictionary sharedvocab sharevocab",
+    "model.preset=base": "arch",
+    "model.d_model": (
+        "decoderembeddim dim dimemb embeddim embsize encoderembeddim hiddendim hiddensize numembed rnnsize "
+        "transformermodelsize wordvecsize"
+    ),
+    "model.num_heads": (
+        "attentionheads decoderattentionheads encoderattentionheads heads nhead nheads numattentionheads "
+        "transformerattentionheads transformerheads"
+    ),
+    "model.d_ff": (
+        "decoderffnembeddim dff dimfeedforward encoderffnembeddim ffn ffndim ffsize transformerdimffn "
+        "transformerfeedforwardnumhidden transformerff"
+    ),
+    "model.encoder_layers": "encdepth enclayers encoderlayers layers nlayers numencoderlayers numlayers",
+    "model.decoder_layers": "decdepth declayers decoderlayers numdecoderlayers",
+    "model.max_length": (
+        "maxseqlen maxseqlength maxsourcelength maxsourcepositions maxtargetlength maxtargetpositions "
+        "srcseqlength tgtseqlength"
+    ),
+    "model.dropout": "dropoutrate transformerdropout transformerdropoutprepost",
+    "model.attention_dropout": "transformerdropoutattention",
+    "model.ff_dropout": "activationdropout reludropout transformerdropoutact",
+    "model.norm_placement": "layernorm transformerpostprocess transformerpreprocess",
+    "model.norm_placement=post": "postnorm",
+    "model.norm_placement=pre": "decodernormalizebefore encodernormalizebefore normalizebefore normfirst prenorm",
+    "model.embedding_norm=true": "layernormembedding",
+    "model.activation": "activationfn activationfunction transformeractivationtype transformerffnactivation",
+    "model.activation=relu": "relu",
+    "model.positions": "positionalencoding positionencoding",
+    "model.positions=learned": "decoderlearnedpos encoderlearnedpos",
+    "model.tie_embeddings": "tiedembeddings tieweights weighttying weighttyingtype",
+    "model.tie_embeddings=all": "shareallembeddings shareembeddings tiedembeddingsall",
+    "model.tie_embeddings=target-output": "sharedecoderembeddings sharedecoderinputoutputembed tiedsoftmax",
+    "model.init": "initializer paraminit weightinit",
+    "model.init=xavier": "paraminitglorot",
+    "training.init_from": (
+        "finetune finetunefrommodel loadmodel modelnameorpath pretrained pretrainedmodel restorefile trainfrom"
+    ),
+    "training.optimizer": "optim",
+    "training.betas": "adambetas optimizerbetas",
+    "training.epsilon": "adameps adamepsilon eps",
+    "training.weight_decay": "wd",
+    "training.max_steps": (
+        "after afterbatches iterations iters maxiters maxtrainsteps maxupdate maxupdates numsteps steps "
+        "trainsteps updates"
+    ),
+    "training.max_epochs": "afterepochs epoch epochs maxepoch maxnumepochs nepochs numepochs numtrainepochs",
+    "training.batch_tokens": "batchtype maxtokens minibatchwords tokensperbatch",
+    "training.batch_tokens=auto": "minibatchfit workspace",
+    "training.batch_sentences": "batch batchsize bs minibatch perdevicetrainbatchsize trainbatchsize",
+    "training.accumulate": (
+        "accumcount batchmultiplier gradaccum gradientaccumulation gradientaccumulationsteps optimizerdelay "
+        "updatefreq updateinterval"
+    ),
+    "training.schedule": "decaymethod learningrateschedulertype lrscheduler lrschedulertype scheduler scheduling",
+    "training.schedule=inverse_sqrt": "lrdecayinvsqrt",
+    "training.learning_rate": "baselr initiallearningrate learnrate lr peaklr",
+    "training.min_learning_rate": "learningratemin minlr stopminlr",
+    "training.plateau_factor": "decreasefactor learningratereducefactor",
+    "training.warmup_steps": "learningratewarmup lrwarmup warmup warmupupdates",
+    "training.label_smoothing": "labelsmoothingfactor smoothing",
+    "training.clip_norm": "clip clipgradnorm gradclip gradientclippingthreshold maxgradnorm",
+    "training.ema_decay": "ema exponentialsmoothing",
+    "training.log_every": "dispfreq loggingfreq loggingsteps loginterval reportevery",
+    "training.validate_every": (
+        "evalsteps validateinterval validateintervalupdates validationfreq validfreq validsteps"
+    ),
+    "training.save_every": (
+        "checkpointinterval savecheckpointsteps savefreq saveinterval saveintervalupdates savesteps"
+    ),
+    "training.keep_last": "keepcheckpoint keepintervalupdates keeplastepochs keeplastparams savetotallimit",
+    "training.keep_best": "keepbestcheckpoints keepbestckpts",
+    "training.best_metric": "bestcheckpointmetric earlystoppingmetric metricforbestmodel optimizedmetric",
+    "training.patience": "earlystopping maxnumcheckpointnotimproved",
+    "validation.scores": "evalbleu evalmetrics validmetrics",
+    "decoding.beam_size": "beam beams beamsize beamwidth generationnumbeams numbeams",
+    "decoding.length_penalty": "alpha beamalpha lengthpenaltyalpha lenpen normalize",
+    "decoding.num_best": "nbest nbestsize numreturnsequences",
+    "decoding.max_length": "generationmaxlength maxlen maxlenb maxlength maxnewtokens maxoutputlength",
+    "decoding.max_length_ratio": "maxlena maxlengthfactor",
+    "decoding.min_length": "minlen",
+    "decoding.no_repeat_ngram_size": "norepeatngram",
+    "decoding.sampling.temperature": "temperature",
+    "decoding.sampling.temperature=1.0": "dosample",
+    "decoding.sampling.top_k": "samplingtopk",
+    "decoding.sampling.top_p": "samplingtopp",
+    "decoding.allow_unknown=true": "allowunk",
+    "runtime.device=cpu": "cpu nocuda usecpu",
+    "runtime.device=cuda": "cuda deviceid devices gpu gpuranks gpus usecuda usegpu",
+    "runtime.precision": "dtype",
+    "runtime.precision=bfloat16": "amp apexamp bf16 fp16",
+    "runtime.threads": "cputhreads numthreads",
+    "runtime.workers": "dataloadernumworkers numworkers preprocessingnumworkers",
+    "runtime.compile=true": "torchcompile",
+    "data.root": "datadir",
+    "data.validation_share": "validsplit",
+    "data.test_share": "testsplit",
+    "data.corpora": (
+        "dataset datasetname testfile testpref traindata trainfile trainpref trainsets validationfile "
+        "validationsource validationtarget validpref validsets"
+    ),
+}
 """Without dashes and underscores."""
 
 
-OPTIONS = _by_their_names(
-    {
-        "--run": "model checkpoint path config",
-        "--config": "cfg yaml run",
-        "--input": "in file i input-file",
-        "--source": "src",
-        "--target": "tgt",
-        "--output": "tgt o out output-file",
-        "--reference": "ref references",
-        "--against": "hyp",
-        "--from": "source-lang src-lang",
-        "--source-language": "source-lang src-lang from languages",
-        "--to": "target-lang tgt-lang lang",
-        "--target-language": "target-lang tgt-lang to languages lang",
-        "--beam-size": "beam beams num-beams beam-width",
-        "--n-best": "nbest n-best-list num-hypotheses",
-        "--scores": "metric metrics",
-        "--force": "overwrite",
-        "--from-scratch": "overwrite",
-        "--dry-run": "dry",
-        "--debug": "verbose v",
-    }
-)
+OPTIONS = {
+    "--run": "model checkpoint path config",
+    "--config": "cfg yaml run",
+    "--input": "in file i input-file",
+    "--source": "src",
+    "--target": "tgt",
+    "--output": "tgt o out output-file",
+    "--reference": "ref references",
+    "--against": "hyp",
+    "--from": "source-lang src-lang",
+    "--source-language": "source-lang src-lang from languages",
+    "--to": "target-lang tgt-lang lang",
+    "--target-language": "target-lang tgt-lang to languages lang",
+    "--beam-size": "beam beams num-beams beam-width",
+    "--n-best": "nbest n-best-list num-hypotheses",
+    "--scores": "metric metrics",
+    "--force": "overwrite",
+    "--from-scratch": "overwrite",
+    "--dry-run": "dry",
+    "--debug": "verbose v",
+}
 """Without the two dashes in front."""
 
 
-COMMANDS = _by_their_names(
-    {
-        "train": "fit finetune fine-tune resume",
-        "translate": "predict infer generate decode interactive",
-        "validate": "test eval evaluate",
-        "score": "bleu sacrebleu",
-        "data": "preprocess prepare",
-        "data clean": "clean",
-        "data check": "check",
-        "data get": "download",
-        "export": "convert",
-        "serve": "server",
-        "runs": "list",
-        "runs compare": "compare",
-        "--help": "help",
-        "--version": "version",
-    }
-)
+COMMANDS = {
+    "train": "fit finetune fine-tune resume",
+    "translate": "predict infer generate decode interactive",
+    "validate": "test eval evaluate",
+    "score": "bleu sacrebleu",
+    "data": "preprocess prepare",
+    "data clean": "clean",
+    "data check": "check",
+    "data get": "download",
+    "export": "convert",
+    "serve": "server",
+    "runs": "list",
+    "runs compare": "compare",
+    "--help": "help",
+    "--version": "version",
+}

@@ -275,4 +275,5 @@ def setting_elsewhere_called(name: str) -> str | None:
     Args:
         name: without a section; dashes, underscores and capitals make no difference.
     """
-    return other_programs.SETTINGS.get(re.sub(r"[-_]", "", name.lower()), (None,))[0]
+    plain = re.sub(r"[-_]", "", name.lower())
+    return next(iter(other_programs.meant_by(plain, other_programs.SETTINGS)), None)
