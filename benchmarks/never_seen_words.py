@@ -226,7 +226,6 @@ def main() -> None:
                 conditions={},
                 num_samples=options.samples,
                 words=words,
-                seed=seed,
             )
             assert found is not None
             green = [place for place in second if is_green(found.quality, rows[place])]

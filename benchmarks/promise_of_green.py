@@ -206,7 +206,7 @@ def counted(rows: Sequence[Scored], green: Sequence[bool], below: float) -> Half
 
 
 def mean_log_probability(translation: Translation) -> float:
-    features = features_of(translation, 0.0)
+    features = features_of(translation)
     return float("-inf") if features is None else features["mean_log_prob"]
 
 
@@ -231,16 +231,13 @@ def translated(translator: Translator, source: Path, reference: Path, metric: st
     return [Scored(each, measured.value([place])) for place, each in enumerate(translations)]
 
 
-def calibrate(
-    rows: Sequence[Scored], promise: QualityPromise, beam_size: int, num_samples: int, seed: int
-) -> Quality | None:
+def calibrate(rows: Sequence[Scored], promise: QualityPromise, beam_size: int, num_samples: int) -> Quality | None:
     found = calibrated(
         [row.translation for row in rows],
         [row.score for row in rows],
         promise,
         conditions={"beam_size": beam_size, "sentences": len(rows)},
         num_samples=num_samples,
-        seed=seed,
     )
     return None if found is None else found.quality
 
@@ -318,7 +315,7 @@ def report(
         random.Random(1000 + seed).shuffle(order)
         first, second = order[: len(rows) // 2], order[len(rows) // 2 :]
         one, two = [rows[line] for line in first], [rows[line] for line in second]
-        quality = calibrate(one, promise, beam_size, num_samples, seed)
+        quality = calibrate(one, promise, beam_size, num_samples)
         if quality is None:
             sys.exit("too few sentences")
         ours.append(counted(two, [is_green(quality, row.translation) for row in two], below))
@@ -348,7 +345,7 @@ def report(
             f"green {after / max(1, before):.1%} still are); green by the log-probability alone {by_alone / max(1, num):.1%}; "
             f"a doubt about {by_doubt / max(1, num):.1%}"
         )
-    quality = calibrate(rows, promise, beam_size, num_samples, 1)
+    quality = calibrate(rows, promise, beam_size, num_samples)
     assert quality is not None
     for path, of_path in (*others, (Path("the text itself"), rows)):
         drift = Drift(quality)

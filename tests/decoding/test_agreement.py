@@ -67,7 +67,7 @@ def test_the_number_of_samples_is_that_of_the_calibration() -> None:
     zero = dict.fromkeys(FEATURES, 0.0)
     weights = zero | {"agreement": 1.0}
     promise = QualityPromise("chrf", 60, 0.05, 0.95)
-    quality = Quality(zero, weights, 0.0, 0.0, 0.0, 9.0, 0.5, promise, {}, num_samples=4)
+    quality = Quality(weights, 0.0, 0.0, 9.0, 0.5, promise, {}, num_samples=4)
     of = small()
     of = replace(of, pipeline=replace(of.pipeline, qualities={str(of.languages): quality}))
     [found] = of.translate(LINES[:1])

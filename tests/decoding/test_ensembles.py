@@ -63,7 +63,7 @@ def test_an_ensemble_of_the_same_model_translates_as_this_model(beam_size: int, 
 
 
 def test_a_calibration_of_one_model_says_nothing_about_an_ensemble() -> None:
-    quality = Quality({}, {}, 0.0, 0.0, 0.0, 0.0, 0.5, QualityPromise("chrf", 60, 0.05, 0.95), {})
+    quality = Quality({}, 0.0, 0.0, 0.0, 0.5, QualityPromise("chrf", 60, 0.05, 0.95), {})
     alone = single(1)
     calibrated = replace(alone, pipeline=replace(alone.pipeline, qualities={"en-it": quality}))
     assert calibrated.pipeline.quality is quality

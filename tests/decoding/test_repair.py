@@ -454,7 +454,7 @@ def test_a_lost_number_comes_back_by_protection() -> None:
 
 
 def calibrated(of: Translator, *, least_confidence: float, most_pieces: float) -> Translator:
-    quality = Quality({}, {}, 0.0, 0.0, least_confidence, most_pieces, None, QualityPromise("chrf", 60, 0.05, 0.95), {})
+    quality = Quality({}, 0.0, least_confidence, most_pieces, None, QualityPromise("chrf", 60, 0.05, 0.95), {})
     return replace(of, pipeline=replace(of.pipeline, qualities={"en-it": quality}))
 
 

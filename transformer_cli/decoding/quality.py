@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.decoding.translation import Estimate, Translation
+from transformer_cli.decoding.translation import Estimate, PartDetails, Translation
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.seen_words import SeenWords
 
@@ -21,18 +21,9 @@ logger = logging.getLogger(__name__)
 
 CALIBRATION_FILE = "calibration.json"
 """In a run folder."""
-FORMAT = 2
-_OLDER_FORMATS = (1,)
-FEATURES = (
-    "mean_log_prob",
-    "agreement",
-    "reverse",
-    "least_log_prob",
-    "coverage",
-    "brevity",
-    "likeness",
-    "soundness",
-)
+FORMAT = 3
+_OLDER_FORMATS = (1, 2)
+FEATURES = ("mean_log_prob", "agreement", "reverse")
 """Each is larger for a translation that is more likely to be good."""
 _LEAST_LOG_PROB = -10.0  # nats
 _HINT = "make it again: tfm calibrate"
@@ -62,15 +53,11 @@ class QualityPromise(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The estimate of one direction of a run: a logistic regression that rises with each feature."""
+    """The estimate of one direction of a run: the sum of its features, each with a weight, as a probability."""
 
-    means: Mapping[str, float]
-    """Of each feature on the calibration text."""
     weights: Mapping[str, float]
     """Of each feature; none is negative."""
     bias: float
-    length_ratio: float
-    """The mean of log(target tokens / source tokens)."""
     least_confidence: float
     """99 % of the calibration sentences are translated with at least this confidence (`Translation.least_confidence`)."""
     most_pieces: float
@@ -91,14 +78,14 @@ class Quality:
     words: SeenWords | None = None
     """The words of the calibration text, for a run that has not recorded what its training has seen; else None."""
     statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
+    """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; if empty, no drift is found."""
 
     def probability(self, translation: Translation) -> float | None:
         """The estimated probability that a translation is good, 0 to 1; None without details, and for a blank line."""
-        features = features_of(translation, self.length_ratio)
+        features = features_of(translation)
         if features is None:
             return None
-        terms = (self.weights[name] * (features[name] - self.means[name]) for name in FEATURES)
+        terms = (self.weights[name] * features[name] for name in FEATURES)
         return 1 / (1 + math.exp(-max(-500.0, self.bias + math.fsum(terms))))
 
     def warning_about(self, beam_size: int) -> str:
@@ -125,8 +112,7 @@ class Quality:
 
     def can_be_green(self, translation: Translation) -> bool:
         """Whether nothing but its estimate can speak against a translation: see `can_be_green`, `is_too_short` and `least_log_prob`."""
-        features = features_of(translation, self.length_ratio)
-        has_sure_tokens = features is not None and features["least_log_prob"] >= self.least_log_prob
+        has_sure_tokens = least_log_prob_of(translation) >= self.least_log_prob
         return has_sure_tokens and can_be_green(translation) and not self.is_too_short(translation)
 
     def is_too_short(self, translation: Translation) -> bool:
@@ -152,11 +138,10 @@ class Quality:
             return "it was made in pieces around protected spans"
         if self.is_too_short(translation):
             return "it has a sentence that is shorter than 99 % of the lines of the calibration, and the promise of green is made only for lines like those"
-        features = features_of(translation, self.length_ratio)
-        if features is not None and features["least_log_prob"] < self.least_log_prob:
+        if (least := least_log_prob_of(translation)) < self.least_log_prob:
             return (
-                f"one of its tokens has the probability {math.exp(features['least_log_prob']):.2g}, and in nine tenths of the "
-                f"calibration none is below {math.exp(self.least_log_prob):.2g}"
+                f"one of its tokens has the probability {math.exp(least):.2g}, and in 97 % of the calibration none is below "
+                f"{math.exp(self.least_log_prob):.2g}"
             )
         if self.threshold is None:
             return "no threshold keeps the promise"
@@ -170,38 +155,34 @@ def can_be_green(translation: Translation) -> bool:
     )
 
 
-def features_of(translation: Translation, length_ratio: float) -> dict[str, float] | None:
+def features_of(translation: Translation) -> dict[str, float] | None:
     """The features of a translation with details, by their names in `FEATURES`; None if it has no tokens.
 
     - mean_log_prob: the mean log-probability of the tokens of its worst part, in nats (Fomicheva et al. 2020, section 3.1);
     - agreement: the mean chrF against samples of the model, 0 to 1, of its worst part; 0 without samples (Fomicheva et al. 2020,
       section 3.2, compare samples of dropout);
     - reverse: the mean log-probability of the tokens of the source, by a model of the reverse direction that reads the translation;
-      0 without such a model (Li and Jurafsky 2016 choose translations by it);
-    - least_log_prob: the log-probability of its least probable token;
-    - coverage: the share of the source that was read, min(1, attention) averaged over the source tokens (Wu et al. 2016, section 7);
-    - brevity: -log of the number of its tokens;
-    - likeness: how near the ratio of lengths is to the usual one, -|log(T / S) - length_ratio|;
-    - soundness: 0, or -1 for each doubt and each unknown word.
+      0 without such a model (Li and Jurafsky 2016 choose translations by it).
     """
-    details = translation.details
-    parts = [part for part in details.parts if len(part.target_ids)] if details is not None else []
+    parts = _translated_parts(translation)
     if not parts:
         return None
-    log_probs = [part.explanation.token_log_probs for part in parts]
-    num_source = sum(len(part.source_ids) for part in parts)
-    num_target = sum(map(len, log_probs))
-    ratio = math.log(num_target / max(1, num_source))
     return {
-        "mean_log_prob": min(float(each.mean()) for each in log_probs),
+        "mean_log_prob": min(float(part.explanation.token_log_probs.mean()) for part in parts),
         "agreement": min(part.agreement or 0.0 for part in parts),
         "reverse": max(_LEAST_LOG_PROB, translation.reverse_log_prob or 0.0),
-        "least_log_prob": max(_LEAST_LOG_PROB, min(float(each.min()) for each in log_probs)),
-        "coverage": min(float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts),
-        "brevity": -math.log(num_target),
-        "likeness": -abs(ratio - length_ratio),
-        "soundness": -float(len(translation.doubts) + len(translation.unknown_words)),
     }
+
+
+def least_log_prob_of(translation: Translation) -> float:
+    """The log-probability of the least probable token of a translation with details, in nats, not below -10; minus infinity without tokens."""
+    parts = _translated_parts(translation)
+    least = min((float(part.explanation.token_log_probs.min()) for part in parts), default=-math.inf)
+    return max(_LEAST_LOG_PROB, least) if parts else least
+
+
+def _translated_parts(translation: Translation) -> list[PartDetails]:
+    return [part for part in translation.details.parts if len(part.target_ids)] if translation.details else []
 
 
 def read_quality(run: Path) -> dict[str, Quality]:
@@ -242,34 +223,25 @@ def quality_json(directions: Mapping[str, Quality]) -> bytes:
 
 
 def _quality(facts: Mapping[str, Any]) -> Quality:
-    numbers = {
-        name: {
-            # An earlier version knew no reverse model.
-            feature: float(facts[name].get(feature, 0.0) if feature == "reverse" else facts[name][feature])
-            for feature in FEATURES
-        }
-        for name in ("means", "weights")
-    }
     threshold, promise = facts["threshold"], dict(facts["promise"])
     metric = str(promise.pop("metric"))
     conditions = dict(facts["conditions"])
     int(conditions.get("sentences", 0))
-    statistics = {name: tuple(map(float, of_text)) for name, of_text in facts.get("statistics", {}).items()}
+    statistics = {name: tuple(map(float, of_text)) for name, of_text in facts["statistics"].items()}
     if any(of_text and len(of_text) != _NUM_PERCENTILES for of_text in statistics.values()):
         raise ValueError(f"{_NUM_PERCENTILES} percentiles are expected")
     return Quality(
-        **numbers,
+        weights={name: float(facts["weights"][name]) for name in FEATURES},
         bias=float(facts["bias"]),
-        length_ratio=float(facts["length_ratio"]),
         least_confidence=float(facts["least_confidence"]),
         most_pieces=float(facts["most_pieces"]),
         threshold=None if threshold is None else float(threshold),
         promise=QualityPromise(metric, **{name: float(value) for name, value in promise.items()}),
         conditions=conditions,
         num_samples=int(facts["num_samples"]),
-        unseen_words_are_green=bool(facts.get("unseen_words_are_green", False)),
-        reverse=None if (reverse := facts.get("reverse")) is None else str(reverse),
-        words=None if (words := facts.get("words")) is None else SeenWords.from_text(words),
+        unseen_words_are_green=bool(facts["unseen_words_are_green"]),
+        reverse=None if (reverse := facts["reverse"]) is None else str(reverse),
+        words=None if (words := facts["words"]) is None else SeenWords.from_text(words),
         least_log_prob=float(facts["least_log_prob"]),
         statistics=statistics,
     )
@@ -301,8 +273,7 @@ _LOG_OF_ERROR = math.log(2 * len(STATISTICS) / 0.001)
 
 def statistics_of(translation: Translation) -> dict[str, float] | None:
     """The `STATISTICS` of a line whose translation has details; None if no model has translated it."""
-    details = translation.details
-    parts = [part for part in details.parts if len(part.target_ids)] if details is not None else []
+    parts = _translated_parts(translation)
     if not parts:
         return None
     num_source = sum(len(part.source_ids) for part in parts)

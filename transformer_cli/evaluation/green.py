@@ -1,11 +1,11 @@
-"""Calibration of the quality estimate: a monotone model of good and bad translations, and a threshold with a statistical promise.
+"""Calibration of the quality estimate: how trusted and how good translations are, and a threshold with a statistical promise.
 
 Sources: Bates et al. 2021, "Distribution-Free, Risk-Controlling Prediction Sets"; Angelopoulos et al. 2021, "Learn then Test",
-sections 2 and 4.1 (a sequence of tests in a fixed order, with several starts).
+sections 2 and 4.1 (a sequence of tests in a fixed order, with several starts); Platt 1999, "Probabilistic Outputs for Support
+Vector Machines" (a score as a probability).
 """
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from transformer_cli.decoding.quality import (
     Quality,
     QualityPromise,
     features_of,
+    least_log_prob_of,
     percentiles,
     pieces_per_word,
     statistics_of,
@@ -33,28 +34,24 @@ NUM_STARTS = 3
 has its part of the allowed error."""
 _STEPS = 50
 FEWEST_SENTENCES = 100
-_FITTED = 5  # one sentence of so many fits the estimate: the threshold needs the others more
 _LEAST_CONFIDENT = 0.01
-_LEAST_TOKENS = 0.1
-# As of a normal distribution of the weights, of features with a deviation of 1. All but the first three features, the mean
-# log-probability, the agreement with samples and the reverse model, have to show that they help.
-_DECAY_OF_FIRST, _DECAY = 0.1, 5.0
-_NUM_FIRST = 3
+_LEAST_TOKENS = 0.03
 _LEAST_DEVIATION = 1e-6
 
 
 class Calibrated(NamedTuple):
-    """A calibration, and what it says about the part of the text on which the threshold was chosen."""
+    """A calibration, and what it says about its text."""
 
     quality: Quality
     num_sentences: int
+    """That the model has translated."""
     num_green: int
     num_bad: int
     """Of the green ones."""
     share_bad: float
-    """Of all sentences of this part."""
+    """Of all sentences."""
     num_unseen: int = 0
-    """Of the sentences of this part: those with words that training has not seen."""
+    """Of all sentences: those with words that training has not seen."""
 
 
 def calibrated(
@@ -66,9 +63,11 @@ def calibrated(
     num_samples: int = 0,
     words: SeenWords | None = None,
     reverse: str | None = None,
-    seed: int = 1,
 ) -> Calibrated | None:
-    """Fit the estimate on a fifth of the translations, and choose the threshold on the others.
+    """Choose the threshold of the estimate.
+
+    The estimate orders translations by the sum of their features, each divided by its standard deviation in this text. No score
+    of a translation has a part in the order, so all of them can choose the threshold.
 
     Args:
         translations: with details.
@@ -77,27 +76,21 @@ def calibrated(
         conditions: as of `Quality`.
         words, reverse: as of `Quality`.
         num_samples: as of `Quality`; the details of the translations have agreements with so many samples.
-        seed: of the two parts.
 
     Returns:
         None if fewer than a hundred translations have tokens.
     """
-    ratio = _length_ratio(translations)
     # A word that training has not seen decides by itself whether a translation can be green, not by the estimate.
     plain = [replace(one, doubts=without_unseen_words(one.doubts)) for one in translations]
     rows = [
-        (features, translation, score, translation.doubts != given.doubts)
+        (features, translation, score < promise.below, translation.doubts != given.doubts)
         for given, translation, score in zip(translations, plain, scores, strict=True)
-        if (features := features_of(translation, ratio)) is not None
+        if (features := features_of(translation)) is not None
     ]
     if len(rows) < FEWEST_SENTENCES:
         return None
-    random.Random(seed).shuffle(rows)
-    fitted = rows[::_FITTED]
-    held_out = [row for place, row in enumerate(rows) if place % _FITTED]
-    matrix = torch.tensor([[row[0][name] for name in FEATURES] for row in fitted])
-    is_good = torch.tensor([float(row[2] >= promise.below) for row in fitted])
-    means, weights, bias = fit_monotone(matrix, is_good)
+    matrix = torch.tensor([[row[0][name] for name in FEATURES] for row in rows], dtype=torch.float64)
+    weights, bias = fit_probability(matrix, torch.tensor([not row[2] for row in rows]))
     confidences = [row[1].least_confidence for row in rows if row[1].least_confidence is not None]
     pieces = [
         pieces_per_word(row[1].source, part.source_ids)
@@ -106,43 +99,37 @@ def calibrated(
         for part in row[1].details.parts
     ]
     quality = Quality(
-        means=dict(zip(FEATURES, means.tolist(), strict=True)),
         weights=dict(zip(FEATURES, weights.tolist(), strict=True)),
         bias=bias,
-        length_ratio=ratio,
         least_confidence=_quantile(confidences, _LEAST_CONFIDENT),
         most_pieces=_quantile(pieces, 1 - _LEAST_CONFIDENT),
         threshold=None,
         promise=promise,
         conditions=conditions,
         num_samples=num_samples,
-        least_log_prob=_quantile([row[0]["least_log_prob"] for row in fitted], _LEAST_TOKENS),
+        least_log_prob=_quantile([least_log_prob_of(row[1]) for row in rows], _LEAST_TOKENS),
         words=words,
         reverse=reverse,
         statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
-    able = [
-        (quality.probability(row[1]) or 0.0, row[2] < promise.below, row[3])
-        for row in held_out
-        if quality.can_be_green(row[1])
-    ]
+    able = [(quality.probability(row[1]) or 0.0, row[2], row[3]) for row in rows if quality.can_be_green(row[1])]
     seen, unseen = ([row for row in able if row[2] == is_unseen] for is_unseen in (False, True))
     # Words that training has not seen have a test of their own, with an equal part of the allowed error.
     num_tests = NUM_STARTS + (len(unseen) >= fewest_sentences(promise, NUM_STARTS + 1))
     threshold = chosen_threshold([row[0] for row in seen], [row[1] for row in seen], promise, num_tests=num_tests)
     green, green_of_unseen = (
-        [row[1] for row in rows if threshold is not None and row[0] >= threshold] for rows in (seen, unseen)
+        [row[1] for row in some if threshold is not None and row[0] >= threshold] for some in (seen, unseen)
     )
     are_green = num_tests > NUM_STARTS and keeps_promise(green_of_unseen, promise, num_tests)
     green += green_of_unseen if are_green else []
     return Calibrated(
         replace(quality, threshold=threshold, unseen_words_are_green=are_green),
-        num_sentences=len(held_out),
+        num_sentences=len(rows),
         num_green=len(green),
         num_bad=sum(green),
-        share_bad=sum(row[2] < promise.below for row in held_out) / len(held_out),
-        num_unseen=sum(row[3] for row in held_out),
+        share_bad=sum(row[2] for row in rows) / len(rows),
+        num_unseen=sum(row[3] for row in rows),
     )
 
 
@@ -155,48 +142,37 @@ def _quantile(numbers: Sequence[float], share: float) -> float:
     return float(torch.tensor(numbers, dtype=torch.float64).quantile(share)) if numbers else 0.0
 
 
-def _length_ratio(translations: Sequence[Translation]) -> float:
-    ratios = []
-    for translation in translations:
-        if translation.details is not None:
-            num_source = sum(len(part.source_ids) for part in translation.details.parts)
-            num_target = sum(len(part.target_ids) for part in translation.details.parts)
-            if num_source and num_target:
-                ratios.append(math.log(num_target / num_source))
-    return math.fsum(ratios) / len(ratios) if ratios else 0.0
+def fit_probability(features: Tensor, is_good: Tensor) -> tuple[Tensor, float]:
+    """The sum of the features, each in standard deviations, as a probability: logistic regression, by L-BFGS.
 
-
-def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, float]:
-    """Logistic regression whose weights are not negative and rather small, by L-BFGS.
+    Its slope is positive, so that the probability has the order of the sum. As if one more translation of each kind were there
+    (Platt 1999, section 2.2), it stays finite where all are good or all are bad.
 
     Args:
-        features: (N, F); the first three are known to help.
-        is_good: (N,) 0 or 1.
+        features: (N, F).
+        is_good: (N,) of bool.
 
     Returns:
-        (F,) the mean of each feature; (F,) the weights of the features less their means; the bias.
+        (F,) the weights of the features, 0 for one that is always the same; the bias.
     """
-    features, is_good = features.double(), is_good.double()
-    means, deviations = features.mean(0), features.std(0)
-    # Nothing is learned about a feature that is always the same.
-    deviations[deviations < _LEAST_DEVIATION] = 1.0
-    scaled = (features - means) / deviations
-    raw = torch.zeros(features.size(1), dtype=torch.float64, requires_grad=True)
-    bias = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    decay = torch.full_like(means, _DECAY / len(features))
-    decay[:_NUM_FIRST] = _DECAY_OF_FIRST / len(features)
-    optimizer = torch.optim.LBFGS([raw, bias], max_iter=200, line_search_fn="strong_wolfe")
+    deviations = features.std(0)
+    scales = torch.where(deviations < _LEAST_DEVIATION, 0.0, 1 / deviations)
+    sums = features @ scales
+    middle = sums.mean()
+    num_good = int(is_good.sum())
+    targets = torch.where(is_good, (num_good + 1) / (num_good + 2), 1 / (len(is_good) - num_good + 2)).double()
+    raw = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([raw], max_iter=200, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        weights = F.softplus(raw)
-        value = F.binary_cross_entropy_with_logits(scaled @ weights + bias, is_good)
-        value = value + (decay * weights.square()).sum()
+        value = F.binary_cross_entropy_with_logits(F.softplus(raw[0]) * (sums - middle) + raw[1], targets)
         value.backward()
         return value
 
     optimizer.step(loss)
-    return means, (F.softplus(raw) / deviations).detach(), float(bias.detach())
+    slope, bias = float(F.softplus(raw[0]).detach()), float(raw[1].detach())
+    return slope * scales, bias - slope * float(middle)
 
 
 def chosen_threshold(
@@ -213,7 +189,7 @@ def chosen_threshold(
     the promise holds for the lowest threshold of all.
 
     Args:
-        estimates: the probability of each translation, on text that the estimate was not fitted on.
+        estimates: the probability of each translation.
         is_bad: whether it is bad.
         num_tests: the allowed error is divided into this number of equal parts, of which `NUM_STARTS` are used here.
     """
