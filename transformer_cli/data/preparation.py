@@ -63,7 +63,7 @@ from transformer_cli.process.errors import (
     MissingInputError,
     TryAgainError,
 )
-from transformer_cli.storage import make_folders, staged_folder
+from transformer_cli.storage import checksum, make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
@@ -670,7 +670,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
     """Write the fingerprint of a folder, and the checksums of its files."""
-    files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+    files = {file.name: checksum(file) for file in sorted(folder.iterdir())}
     content = {"made_from": dict(made_from), "files": files}
     (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -681,17 +681,12 @@ def read_seal(folder: Path) -> dict[str, str] | None:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
         is_whole = all(
-            (folder / name).is_file() and _checksum(folder / name) == digest for name, digest in files.items()
+            (folder / name).is_file() and checksum(folder / name) == digest for name, digest in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
     return made_from if is_whole and is_text else None
-
-
-def _checksum(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def read_claim(folder: Path) -> dict[str, str] | None:
