@@ -321,6 +321,8 @@ def test_a_spreadsheet_becomes_a_table_beside_it(folder: Path, capsys: pytest.Ca
     for row in (("English", "Italian"), *PAIRS):
         workbook.active.append(row)
     workbook.save("phrases.xlsx")
+    with pytest.raises(UsageError, match=r"--encoding is for text, and phrases\.xlsx says itself how it is encoded"):
+        init_command(["phrases.xlsx"], encoding="utf-8")
     (corpus,) = init("phrases.xlsx").corpora
     assert (corpus.path, corpus.source_field) == ("phrases.tsv", "English")
     assert "wrote phrases.tsv: the first sheet of phrases.xlsx" in capsys.readouterr().out
