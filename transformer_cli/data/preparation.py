@@ -102,7 +102,7 @@ class PreparedData:
     @property
     def digest(self) -> str:
         """The SHA-256 of the fingerprint, which each checkpoint holds."""
-        return _digest(self.fingerprint)
+        return digest_of(self.fingerprint)
 
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
@@ -166,7 +166,7 @@ def prepare_data(
                 tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
-    elif has_begun and not accept_change and digest_of_training not in ("", _digest(sought)):
+    elif has_begun and not accept_change and digest_of_training not in ("", digest_of(sought)):
         # No refusal: an earlier version may have described the same data in other words.
         logger.warning(
             "the data may differ from those on which this run was trained: %s and environment.json are lost, and the checkpoint "
@@ -601,7 +601,8 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     return {"version": VERSION} | settings | sources
 
 
-def _digest(made_from: Mapping[str, str]) -> str:
+def digest_of(made_from: Mapping[str, str]) -> str:
+    """The SHA-256 of a fingerprint, which a checkpoint holds."""
     return hashlib.sha256(json.dumps(dict(made_from), sort_keys=True).encode()).hexdigest()
 
 
