@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from transformer_cli.config import FileCorpus, FilesData, SplitName
 from transformer_cli.config.data import known_encoding
+from transformer_cli.config.loading import shipped_configs
 from transformer_cli.data.columns import (
     NUM_SAMPLED_ROWS,
     Column,
@@ -120,10 +121,11 @@ def require_no_config(paths: Iterable[str]) -> None:
     """Refuse a config, where the files of a corpus are meant.
 
     Raises:
-        UsageError: a file has the name of one.
+        UsageError: a file has the name of one, or there is none and a config that comes with tfm is called so.
     """
     for path in paths:
-        if Path(path).suffix.lower() in (".yaml", ".yml") and Path(path).is_file():
+        is_file = Path(path).suffix.lower() in (".yaml", ".yml") and Path(path).is_file()
+        if is_file or (not Path(path).exists() and path in shipped_configs()):
             raise UsageError(
                 f"{path}: a config, where the files of a corpus are expected",
                 hint=f"name the corpus; commands that read it from a config take --config {path}",
