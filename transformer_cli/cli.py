@@ -410,24 +410,36 @@ def unknown_command(ctx: Any, name: str, meant: str = "") -> UsageError:
 def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError:
     """The error for an option that the command does not have, and what its name means in other programs."""
     from transformer_cli.config import other_programs
-    from transformer_cli.config.refusal import setting_called
+    from transformer_cli.config.refusal import setting_called, value_called
 
     option = str(error.option_name)
     name = option.lstrip("-").lower()
-    known = {spelled for one in command.get_params(ctx) for spelled in one.opts}
-    meant = [one for one in other_programs.meant_by(name.replace("_", "-"), other_programs.OPTIONS) if one in known]
+    options = [one for one in command.get_params(ctx) if one.param_type_name == "option"]
+    known = {spelled for one in options for spelled in one.opts}
+    plain = name.replace("_", "-")
+    meant = [one for one in (f"--{plain}", *other_programs.meant_by(plain, other_programs.OPTIONS)) if one in known]
+    arguments = [one.name for one in command.get_params(ctx) if one.param_type_name == "argument"]
     setting = setting_called(name)
+    if setting is not None and not _takes(ctx.info_name, setting):
+        here = other_programs.meant_by(setting.partition("=")[0], other_programs.WHEN_TRANSLATING)
+        setting = next((one for one in here if _takes(ctx.info_name, one)), setting)
     if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
         hint = f"the same command continues the run where it stopped: leave out {option}"
     elif named := next((one for one in args if one in getattr(command, "commands", {})), ""):
         hint = f"options stand behind the command: {ctx.command_path} {named} {option}"
+    elif set(arguments).intersection(other_programs.meant_by(plain, other_programs.ARGUMENTS)):
+        hint = f"leave out {option}: {ctx.command_path} {' '.join(arguments).upper()}"
     elif meant:
         hint = f"did you mean {' or '.join(meant)}?"
     elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
         # A flag elsewhere has its value in the table, and one that follows it means something else.
         given = None if "=" in setting else _value_behind(args, option)
-        setting = setting if given is None else f"{setting}={given}"
-        hint = f"settings are given as --set {setting if '=' in setting else f'{setting}=VALUE'}"
+        needed = other_programs.meant_by(setting, other_programs.NEEDED)
+        setting = setting if given is None else f"{setting}={value_called(setting, given)}"
+        shown = [f"--set {one}" for one in (setting if "=" in setting else f"{setting}=VALUE", *needed)]
+        if any(one.required and not {*one.opts} & {*args} for one in options if "--config" in one.opts):
+            shown.insert(0, f"{ctx.command_path} --config en-it.yaml")
+        hint = f"settings are given as {' '.join(shown)}"
     elif setting is not None:
         name = setting.partition("=")[0]
         hint = f"{name} is a setting of a run, such as tfm train --config en-it.yaml --set {name}=VALUE"

@@ -17,6 +17,7 @@ from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.text.seen_words import SeenWords
 
 from ..experiments import forge
 
@@ -293,6 +294,23 @@ def test_the_words_of_a_corpus_that_has_changed_since_the_training_are_not_recor
     assert "the data has changed since the training: " in caplog.text
     assert "phrasebook: was other, now" in caplog.text
     assert not (run / "seen_words.json").exists()
+
+
+@pytest.mark.parametrize(("has_changed", "num_told"), [(False, 0), (True, 1)])
+def test_where_the_records_of_a_run_are_lost_its_checkpoint_tells_whether_the_corpus_has_changed(
+    has_changed: bool, num_told: int, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns("seen_words.json", "environment.json"))
+    loaded = load_run(str(run), [], command="validate")
+    words = SeenWords.of({"cat": 2}, least=1)
+    monkeypatch.setattr("transformer_cli.data.preparation.seen_words_of_corpus", lambda _: words)
+    digest = loaded.trained.checkpoint.manifest.data_fingerprint
+    if not has_changed:
+        monkeypatch.setattr("transformer_cli.data.preparation.digest_of", lambda _: digest)
+    assert words_seen_by_training(loaded, RunFolder(run)) is (None if has_changed else words)
+    assert caplog.text.count("the checkpoint has another digest of them") == num_told
+    assert (run / "seen_words.json").exists() is not has_changed
 
 
 @pytest.mark.long

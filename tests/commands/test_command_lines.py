@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli import cli
+from transformer_cli.config import load_config
 from transformer_cli.config.other_programs import SETTINGS
 from transformer_cli.config.refusal import setting_called, setting_paths
 
@@ -66,7 +67,16 @@ def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         ([*TRAIN, "--mini-batch-words", "9"], "settings are given as --set training.batch_tokens=9"),
         ([*TRAIN, "--save_checkpoint_steps", "9"], "settings are given as --set training.save_every=9"),
         (["translate", "hi", "--source_lang", "en"], "did you mean --from?"),
-        (["translate", "hi", "--num_return_sequences", "3"], "settings are given as --set decoding.num_best=3"),
+        (["translate", "hi", "--num_return_sequences", "3"], "did you mean --n-best?"),
+        (["translate", "hi", "--n_best", "3"], "did you mean --n-best?"),
+        (["translate", "--src", "x"], "did you mean --input?"),
+        (["translate", "--input", "x", "--batch-size", "8"], "settings are given as --set decoding.batch_tokens=4096"),
+        (["translate", "--text", "hi"], "leave out --text: tfm translate SENTENCES"),
+        (["score", "--input", "x"], "leave out --input: tfm score HYPOTHESIS REFERENCES"),
+        (["score", "--src", "x"], "did you mean --source?"),
+        ([*TRAIN, "--device", "gpu"], "settings are given as --set runtime.device=cuda\n"),
+        ([*TRAIN, "--precision=fp16"], "settings are given as --set runtime.precision=bfloat16\n"),
+        (["train", "--seed", "2"], "settings are given as tfm train --config en-it.yaml --set seed=2"),
         (["data", "--vocab-size", "9"], "settings are given as --set tokenizer.vocab_size=9"),
         (["data", "clean", "a", "b", "--lr", "3"], "training.learning_rate is a setting of a run"),
     ],
@@ -110,6 +120,20 @@ def test_every_name_of_other_programs_means_a_setting() -> None:
     names = [name for theirs in SETTINGS.values() for name in theirs.split()]
     assert len(names) == len({*names}), "each means one setting"
     assert [name for name in names if not re.fullmatch("[a-z0-9]+", name)] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--batch-size", "8"), ("--weight-decay", "0.1"), ("--decrease-factor", "0.5"), ("--mini-batch-fit", "")],
+)
+def test_the_settings_of_a_hint_fit_together(answer: Answer, option: str, value: str) -> None:
+    _, told = answer(*TRAIN, option, *value.split())
+    load_config("en-it.yaml", re.findall(r"--set (\S+)", told))
+
+
+def test_a_value_of_other_programs_is_answered_with_the_one_here(answer: Answer) -> None:
+    _, told = answer(*TRAIN, "--set", "runtime.device=gpu")
+    assert "  hint: did you mean runtime.device=cuda?" in told
 
 
 def test_a_name_of_its_own_means_itself() -> None:

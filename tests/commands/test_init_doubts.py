@@ -316,11 +316,30 @@ def test_a_table_in_windows_1252_is_read_and_its_encoding_written(
     assert init("utf8.tsv").corpora[0].encoding is None
 
 
+@pytest.mark.parametrize(
+    ("first", "is_warned_of"),
+    [
+        (("short entry", "long form"), True),
+        (("Windows", "Windows"), False),
+        (("Windows", "Операционная система Windows"), False),
+    ],
+)
+def test_names_in_latin_letters_above_two_other_scripts_are_warned_of(
+    folder: Path, first: tuple[str, str], is_warned_of: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = [(f"машина {sign}", f"{sign}的汽车在这里") for sign in "天地人山水火木金"]
+    (folder / "a.tsv").write_text(table(first, *pairs), encoding="utf-8")
+    assert init("a.tsv").corpora[0].has_header is False
+    assert ("is read as a pair; if it holds the names" in capsys.readouterr().out) is is_warned_of
+
+
 def test_a_spreadsheet_becomes_a_table_beside_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workbook = openpyxl.Workbook()
     for row in (("English", "Italian"), *PAIRS):
         workbook.active.append(row)
     workbook.save("phrases.xlsx")
+    with pytest.raises(UsageError, match=r"--encoding is for text, and phrases\.xlsx says itself how it is encoded"):
+        init_command(["phrases.xlsx"], encoding="utf-8")
     (corpus,) = init("phrases.xlsx").corpora
     assert (corpus.path, corpus.source_field) == ("phrases.tsv", "English")
     assert "wrote phrases.tsv: the first sheet of phrases.xlsx" in capsys.readouterr().out

@@ -205,3 +205,10 @@ def test_a_config_is_no_corpus(folder: Path) -> None:
         with pytest.raises(UsageError, match=r"uk\.yaml: a config, where the files") as refused:
             command()
         assert "--config uk.yaml" in str(refused.value.hint)
+    for command in (
+        lambda: init_command(["en-it.yaml"]),
+        lambda: check_command(["en-it.yaml"]),
+        lambda: check_command(["uk.yaml"], overrides=["data.validation_share=0.1"]),
+    ):
+        with pytest.raises(UsageError, match=r"\.yaml: a config, where the files"):
+            command()

@@ -10,8 +10,8 @@ from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.cli import app
 from transformer_cli.commands.runs import prune_runs, show_list, show_run_comparison
 from transformer_cli.config import load_config, to_yaml
-from transformer_cli.process.errors import UsageError
-from transformer_cli.storage import append_json_line
+from transformer_cli.process.errors import TryAgainError, UsageError
+from transformer_cli.storage import RunLock, append_json_line
 
 from ..checkpoint.snapshots import saved, snapshot
 
@@ -128,6 +128,26 @@ def test_pruning_says_what_it_freed(runs: Path, capsys: pytest.CaptureFixture[st
     assert first["freed_bytes"] > 0
     assert second["deleted"] == []
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 2
+
+
+def test_a_run_in_training_is_passed_over_and_what_was_done_to_the_others_is_told(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs / "a", runs / "c")
+    with RunLock(runs / "b"), pytest.raises(TryAgainError, match="b: in use by ") as refused:
+        prune_runs(
+            ["a", "b", "c"],
+            runs,
+            keep_last=1,
+            keep_best=1,
+            is_dry_run=False,
+            is_confirmed=True,
+            as_json=True,
+        )
+    told = json.loads(shown(capsys))
+    assert [(Path(one["run"]).name, one["deleted"]) for one in told["runs"]] == [("a", [10]), ("c", [10])]
+    assert told["skipped"] == [{"run": str(runs / "b"), "reason": refused.value.message}]
+    assert [len(list((runs / name / "checkpoints").glob("step-*"))) for name in "ac"] == [2, 2]
 
 
 def test_without_a_terminal_nothing_is_asked_and_nothing_deleted(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -312,11 +313,10 @@ def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
     caplog.set_level(logging.INFO, logger="transformer_cli")
     write_run_with_test_split()
     Path("texts").mkdir()
-    for split, is_replaced in (("validation", False), ("test", True)):
+    for is_replaced in (False, True):
         caplog.clear()
-        validate_command("saved", split, write=Path("texts"))
+        validate_command("saved", "test", write=Path("texts"))
         assert ("texts: texts, which replaces the earlier ones" in caplog.text) is is_replaced
-    assert not list(Path("texts").glob("validation*"))
     monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
     Path("mine").mkdir()
     Path("mine/test.source.en").touch()
@@ -328,6 +328,40 @@ def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
     ):
         with pytest.raises(CannotCreateError, match=problem):
             validate_command("saved", "test", write=Path(folder))
+
+
+@pytest.mark.long
+def test_texts_of_another_validation_are_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run_with_test_split()
+    shutil.copytree("runs/saved", "runs/other")
+    validate_command("saved", "test", beam_size=2, overrides=["decoding.keep_text=false"], write=Path("texts"))
+    given = {path: path.read_bytes() for path in Path("texts").iterdir()}
+    monkeypatch.setattr("transformer_cli.evaluation.validate", None)
+    run: dict[str, Any] = {"run": "saved", "split": "test", "beam_size": 2, "overrides": ["decoding.keep_text=false"]}
+    few = ["decoding.keep_text=false", "validation.max_sentences=1"]
+    for change, problem in (
+        ({"split": "validation"}, "split test, not validation"),
+        ({"run": "other"}, "run saved, not other"),
+        ({"beam_size": 3}, "beam_size 2, not 3"),
+        ({"overrides": None}, "keep_text false, not by default"),
+        ({"overrides": few}, r"num_sentences \d+, not 1"),
+    ):
+        with pytest.raises(CannotCreateError, match=f"texts of another validation, which would be lost: {problem}"):
+            validate_command(**run | change, write=Path("texts"))
+    assert {path: path.read_bytes() for path in Path("texts").iterdir()} == given
+
+
+@pytest.mark.long
+def test_texts_that_a_person_has_changed_are_not_replaced() -> None:
+    write_run_with_test_split()
+    validate_command("saved", "test", write=Path("texts"))
+    [changed] = Path("texts").glob("*.hypotheses.*")
+    changed.write_text("mine\n")
+    with pytest.raises(CannotCreateError, match=f"{changed.name}: was changed after it was written, and would be lost"):
+        validate_command("saved", "test", write=Path("texts"))
+    changed.rename("mine")
+    validate_command("saved", "test", write=Path("texts"))
+    assert changed.is_file()
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """Files of which nothing is known but their names and content: which of them are a corpus."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,17 @@ def test_a_folder_with_texts_in_one_language_is_no_corpus(tmp_path: Path) -> Non
     (tmp_path / "train.en").write_text(ENGLISH, encoding="utf-8")
     with pytest.raises(DataError, match=r"no corpus in this folder, found train\.en"):
         find_corpus([str(tmp_path)], GivenFacts())
+
+
+@pytest.mark.parametrize("names", [("foo.en", "bar.it"), ("en", "it.dat"), ("one.xyz", "two.xyz")])
+def test_a_folder_whose_texts_do_not_fit_together_names_its_files_and_their_lengths(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    (tmp_path / names[0]).write_text("A dog.\nA cat.\n", encoding="utf-8")
+    (tmp_path / names[1]).write_text("Un cane.\n", encoding="utf-8")
+    with pytest.raises(DataError) as refused:
+        find_corpus([str(tmp_path)], GivenFacts())
+    first, second = sorted([f"{names[0]} (2 lines)", f"{names[1]} (1 line)"])
+    assert refused.value.message == f"{tmp_path}: no corpus in this folder, found {first}, {second}"
+    paths = sorted(str(tmp_path / name) for name in names)
+    assert str(refused.value.hint).endswith(f"two other files can be given by name: tfm init {shlex.join(paths)}")

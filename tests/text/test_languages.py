@@ -5,8 +5,12 @@ import pytest
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
     contradicting_language,
+    frequent_words,
     guess_language,
+    has_spaces,
     language_in,
+    primary_language,
+    scripts_of_language,
 )
 
 SENTENCES = {
@@ -64,6 +68,20 @@ def test_a_name_tells_its_language_if_it_names_one(name: str, language: str | No
 def test_every_name_stands_for_one_language() -> None:
     assert all(name == name.casefold() for name in LANGUAGE_OF_NAME)
     assert {len(code) for code in LANGUAGE_OF_NAME.values()} == {2}
+
+
+@pytest.mark.parametrize(
+    ("code", "same"), [("eng", "en"), ("eng-GB", "en-GB"), ("ger", "de"), ("zho_Hans", "zh"), ("cmn", "zh")]
+)
+def test_a_code_of_three_letters_is_the_same_language_as_the_one_of_two(code: str, same: str) -> None:
+    """A run from Tatoeba or OPUS may call its languages eng and ita: sentences, signs and doubts must not depend on it."""
+    for facts in (primary_language, frequent_words, scripts_of_language, has_spaces):
+        assert facts(code) == facts(same)
+
+
+@pytest.mark.parametrize("code", ["xmf", "yue", "english", "und"])
+def test_another_code_or_a_name_stays_as_it_is(code: str) -> None:
+    assert primary_language(code) == code
 
 
 def test_a_script_of_its_own_contradicts_a_name_and_a_few_latin_words_do_not() -> None:

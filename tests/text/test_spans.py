@@ -99,6 +99,11 @@ def found(text: str) -> list[str]:
             "write %%s, (%%d) %%1$s %%(name)s: 50%% of it, %%discount",
             ["%%s", "%%d", "%%1$s", "%%(name)s", "50%%", "%%"],
         ),
+        ("use %%s%%d, %%s%d and %%(name)s%%d", ["%%s", "%%d", "%%s", "%d", "%%(name)s", "%%d"]),
+        (
+            "run `a\tb` or `c`\t`d`, it`s\tdon`t",
+            ["`a\tb`", "`c`", "`d`"],
+        ),
         (
             "Hi :name, :Name (:count) :smile: 10:30 :) :D std::x a:b",
             [":name", ":Name", ":count", ":smile:", "10:30", "std::x"],

@@ -259,10 +259,11 @@ def _with_seen_words(
 def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     """The words of the training text of a run that has not recorded them, from its corpus; they are recorded now.
 
-    None if the corpus is not there, has changed or is streamed, or if the model began with the weights of another one.
+    None if the corpus is not there, has changed or is streamed, or if the model began with the weights of another one. Where
+    the records of the data are lost, the digest in the checkpoint tells whether it has changed.
     """
     from transformer_cli.checkpoint.run_folder import IMPORTED
-    from transformer_cli.data.preparation import changes, fingerprint, seen_words_of_corpus
+    from transformer_cli.data.preparation import changes, digest_of, fingerprint, read_claim, seen_words_of_corpus
     from transformer_cli.process.errors import TfmError
     from transformer_cli.text.seen_words import write_seen_words
 
@@ -270,14 +271,20 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     if IMPORTED in state or loaded.config.training.init_from is not None:
         return None
     try:
-        trained_on = folder.data_of_training()
-        changed = changes(trained_on, fingerprint(loaded.config)) if trained_on else []
-        if not changed:
+        trained_on, now = folder.data_of_training() or read_claim(folder.data_folder), fingerprint(loaded.config)
+        changed = changes(trained_on, now) if trained_on else []
+        is_other = not trained_on and loaded.trained.checkpoint.manifest.data_fingerprint != digest_of(now)
+        if not changed and not is_other:
             words = seen_words_of_corpus(loaded.config)
             if words is not None:
                 write_seen_words(folder.seen_words_file, words)
             return words
         problem = f"the data has changed since the training: {'; '.join(changed)}"
+        if is_other:
+            problem = (
+                "the records of the data of the training are lost, and the checkpoint has another digest of them, as of a changed "
+                "corpus or of an earlier version of tfm"
+            )
     except TfmError as error:
         problem = error.message
     logger.warning(

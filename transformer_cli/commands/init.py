@@ -81,7 +81,7 @@ def init_command(
     _require_no_corpus(file, corpus)
     if file.exists() and not force:
         raise CannotCreateError(f"{file}: exists already", hint="choose another name with --output, or add --force")
-    table = _sheet_as_table(Path(corpus[0]), force=force) if len(corpus) == 1 else None
+    table = _sheet_as_table(Path(corpus[0]), encoding, force=force) if len(corpus) == 1 else None
     facts = GivenFacts(source_field, target_field, source_language, target_language, encoding)
     found = survey(corpus if table is None else [str(table)], facts)
     size = _size(found)
@@ -100,17 +100,22 @@ def init_command(
     )
 
 
-def _sheet_as_table(path: Path, *, force: bool) -> Path | None:
+def _sheet_as_table(path: Path, encoding: str | None, *, force: bool) -> Path | None:
     """The first sheet of a spreadsheet as a TSV file beside it, which the config then reads; None for any other file.
 
     Raises:
         CannotCreateError: there is such a file, and `force` is not given.
+        UsageError: an encoding is given, which a spreadsheet states itself.
     """
     from transformer_cli.process.imports import require_extra
     from transformer_cli.storage import staged_file
 
     if path.suffix.lower() not in (".xlsx", ".xlsm") or not path.is_file():
         return None
+    if encoding is not None:
+        raise UsageError(
+            f"--encoding is for text, and {path} says itself how it is encoded", hint="leave out --encoding"
+        )
     table = path.with_suffix(".tsv")
     if table.exists() and not force:
         raise CannotCreateError(

@@ -14,7 +14,7 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, in_columns, show
-from transformer_cli.process.errors import UsageError
+from transformer_cli.process.errors import StorageError, TryAgainError, UsageError
 from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
@@ -155,7 +155,9 @@ def prune_runs(
 
     Raises:
         UsageError: it is not confirmed, and the answer is no or there is no terminal to ask at.
+        StorageError, TryAgainError: of the first run that could not be pruned; what was done to the others is printed before.
     """
+    from transformer_cli.checkpoint.run_folder import name_of_run
     from transformer_cli.checkpoint.runs import prune
 
     folders = _run_folders(names, runs_folder)
@@ -163,10 +165,16 @@ def prune_runs(
     planned = [prune(folder, **settings, is_dry_run=True) for folder in folders]
     num_deleted = sum(len(one.deleted) for one in planned)
     done = planned
+    failures: list[tuple[Path, StorageError | TryAgainError]] = []
     if num_deleted and not is_dry_run:
         if not is_confirmed:
             _ask(planned, num_deleted)
-        done = [prune(folder, **settings, is_dry_run=False) for folder in folders]
+        done = []
+        for folder in folders:
+            try:
+                done.append(prune(folder, **settings, is_dry_run=False))
+            except (StorageError, TryAgainError) as error:
+                failures.append((folder, error))
     verb = "would delete" if is_dry_run else "deleted"
     facts = [
         {
@@ -177,8 +185,14 @@ def prune_runs(
         }
         for one in done
     ]
-    figures = {"is_dry_run": is_dry_run, "runs": facts}
-    show(figures, [_pruned_line(one, verb, runs_folder) for one in done], as_json=as_json)
+    skipped = [{"run": str(folder), "reason": error.message} for folder, error in failures]
+    figures = {"is_dry_run": is_dry_run, "runs": facts} | ({"skipped": skipped} if skipped else {})
+    lines = [_pruned_line(one, verb, runs_folder) for one in done]
+    lines += [f"{name_of_run(folder, runs_folder)}: not pruned" for folder, _ in failures]
+    show(figures, lines, as_json=as_json)
+    if failures:
+        _, first = failures[0]
+        raise type(first)("\n".join(error.message for _, error in failures), hint=first.hint) from first
 
 
 def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:

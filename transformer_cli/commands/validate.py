@@ -42,7 +42,8 @@ from transformer_cli.commands.score import (
     lines_of,
     score_lines,
 )
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.config import DecodingConfig, SplitName
@@ -99,7 +100,8 @@ WriteOption = Annotated[
     ),
 ]
 RECORD = "tfm-validate.json"
-"""In a folder of --write: what --json prints. A folder with this file may be replaced."""
+"""In a folder of --write: what --json prints. The same command may replace a folder with this file."""
+_OTHER_FOLDER = "name another folder"
 _LINE_ENDS = re.compile("[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]+")  # as of `str.splitlines`
 
 
@@ -154,6 +156,10 @@ def validate_command(
     if judging:
         require_means(judging, translator, pairs, against=against, has_calibration=calibration)
     other_texts = _lines_against(against, len(pairs))
+    facts = _facts(loaded, f"{source} / {reference}" if source else split or "validation")
+    stem = "given" if source else facts["split"]
+    if write is not None:
+        _check_earlier_texts(write, facts | {"num_sentences": len(pairs)}, _names_of_texts(stem, translator, pairs))
     explains = isinstance(translator.engine, ExplainingEngine)
     with sentence_progress():
         found = validate(
@@ -181,7 +187,6 @@ def validate_command(
                 overrides=settings,
                 comet=comet_model,
             )
-    facts = _facts(loaded, f"{source} / {reference}" if source else split or "validation")
     if report is not None:
         page = report_page(found, judged, loaded, list(facts.items()))
         with opened_output(report) as write_page:
@@ -189,7 +194,8 @@ def validate_command(
         logger.info("report: %s", report)
     figures, lines = _shown(loaded, facts, found, judged, is_split=source is None)
     if write is not None:
-        _write_texts(write, "given" if source else facts["split"], found.parts, facts | figures)
+        names = _names_of_texts(stem, translator, pairs)
+        _write_texts(write, names, found.parts, facts | figures)
     show(figures, lines, as_json=as_json)
 
 
@@ -221,12 +227,12 @@ def _check_options(
     if write is not None:
         from transformer_cli.storage import require_replaceable_folder
 
-        require_replaceable_folder(write, RECORD, "one of tfm validate --write", other="name another folder")
+        require_replaceable_folder(write, RECORD, "one of tfm validate --write", other=_OTHER_FOLDER)
         for read in (source, reference, Path(against or "")):
             if read is not None and read.is_file() and read.resolve().is_relative_to(write.resolve()):
                 raise UsageError(
                     f"--write {write}: {read} is read from this folder, which would be replaced",
-                    hint="name another folder",
+                    hint=_OTHER_FOLDER,
                 )
 
 
@@ -299,29 +305,70 @@ def _lines_against(against: str | None, num_sentences: int) -> list[str] | None:
     return texts
 
 
-def _write_texts(folder: Path, split: str, reports: Sequence[DirectionReport], figures: Mapping[str, Any]) -> None:
+def _names_of_texts(stem: str, translator: Translator, pairs: Sequence[SentencePair]) -> list[tuple[str, str, str]]:
+    """The files of the sources, references and translations, in the order of the directions."""
+    from transformer_cli.evaluation.validation import by_direction
+
+    directions = [of_direction.pipeline.languages for of_direction, _ in by_direction(translator, pairs)]
+    return [
+        (f"{begin}.source.{source}", f"{begin}.reference.{target}", f"{begin}.hypotheses.{target}")
+        for source, target in directions
+        for begin in [stem if len(directions) == 1 else f"{stem}.{source}-{target}"]
+    ]
+
+
+def _check_earlier_texts(folder: Path, facts: Mapping[str, Any], names: Sequence[tuple[str, str, str]]) -> None:
+    """Refuse a folder with the texts of another validation, before the work: they would be lost.
+
+    The same command may write its texts again, also after more training.
+
+    Raises:
+        CannotCreateError: the folder has the texts of another run, split, direction or setting.
+    """
+    from transformer_cli.config import DecodingConfig
+
+    record = folder / RECORD
+    if not record.is_file():
+        return
+    earlier = json.loads(record.read_bytes())
+    settings = [name for name in earlier if name.partition(".")[0] in DecodingConfig.model_fields]
+    compared = [name for name in dict.fromkeys([*facts, *settings]) if name != "step"]
+    values = {name: [side.get(name, "by default") for side in (earlier, facts)] for name in compared}
+    changes = [f"{name} {old}, not {new}" for name, (old, new) in values.items() if old != new]
+    changes += sorted(set(earlier["files"]).difference(*names))[:1]
+    if changes:
+        raise CannotCreateError(
+            f"{folder}: has the texts of another validation, which would be lost: {on_one_line(changes[0])}",
+            hint=f"{_OTHER_FOLDER}, or delete this one",
+        )
+
+
+def _write_texts(
+    folder: Path,
+    names: Sequence[tuple[str, str, str]],
+    reports: Sequence[DirectionReport],
+    figures: Mapping[str, Any],
+) -> None:
     """Write sources, references and translations as text files whose lines belong together, and the figures."""
-    from transformer_cli.storage import staged_folder
+    from transformer_cli.storage import checksum, staged_folder
 
     num_joined = 0
-    names: list[str] = []
+    checksums: dict[str, str] = {}
     is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
-        for report in reports:
-            source, target = report.direction
-            stem = split if len(reports) == 1 else f"{split}.{report.direction}"
-            texts = {
-                f"{stem}.source.{source}": [pair.source for pair in report.pairs],
-                f"{stem}.reference.{target}": [pair.target for pair in report.pairs],
-                f"{stem}.hypotheses.{target}": [one.text for one in report.translations],
-            }
-            for name, sentences in texts.items():
+        for of_direction, report in zip(names, reports, strict=True):
+            texts = (
+                [pair.source for pair in report.pairs],
+                [pair.target for pair in report.pairs],
+                [one.text for one in report.translations],
+            )
+            for name, sentences in zip(of_direction, texts, strict=True):
                 lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
                 num_joined += sum(map(str.__ne__, lines, sentences))
                 text = "".join(f"{line}\n" for line in lines)
                 (unfinished / name).write_text(text, encoding="utf-8", newline="\n")
-            names += texts
-        record = json.dumps({**figures, "files": names}, ensure_ascii=False, indent=1)
+                checksums[name] = checksum(unfinished / name)
+        record = json.dumps({**figures, "files": checksums}, ensure_ascii=False, indent=1)
         (unfinished / RECORD).write_text(f"{record}\n", encoding="utf-8", newline="\n")
     if num_joined:
         logger.warning("sentences with a line end in them, written with a space: %d", num_joined)

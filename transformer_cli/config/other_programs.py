@@ -131,10 +131,28 @@ SETTINGS = {
 """Without dashes and underscores."""
 
 
+NEEDED = {
+    "tokenizer.shared=true": "model.tie_embeddings=all",
+    "training.optimizer=adamw": "training.weight_decay",
+    "training.schedule=plateau": "training.plateau_factor",
+    "training.batch_tokens=null": "training.batch_sentences",
+    "training.update_tokens=25000": "training.batch_tokens=auto",
+}
+"""What the settings behind need beside them: alone they contradict a config such as en-it.yaml."""
+
+
+WHEN_TRANSLATING = {
+    "decoding.batch_tokens": "training.batch_tokens",
+    "decoding.batch_tokens=4096": "training.batch_sentences",
+    "decoding.max_length": "model.max_length",
+}
+"""What these settings of a training are called where a trained model translates. Batches are counted in tokens there."""
+
+
 OPTIONS = {
     "--run": "model checkpoint path config",
     "--config": "cfg yaml run",
-    "--input": "in file i input-file",
+    "--input": "in file i input-file src source",
     "--source": "src",
     "--target": "tgt",
     "--output": "tgt o out output-file",
@@ -145,7 +163,7 @@ OPTIONS = {
     "--to": "target-lang tgt-lang lang",
     "--target-language": "target-lang tgt-lang to languages lang",
     "--beam-size": "beam beams num-beams beam-width",
-    "--n-best": "nbest n-best-list num-hypotheses",
+    "--n-best": "nbest n-best-list num-hypotheses num-return-sequences",
     "--scores": "metric metrics",
     "--force": "overwrite",
     "--from-scratch": "overwrite",
@@ -153,6 +171,15 @@ OPTIONS = {
     "--debug": "verbose v",
 }
 """Without the two dashes in front."""
+
+
+ARGUMENTS = {
+    "hypothesis": "hyp hypotheses i in input file sys system translations",
+    "references": "ref refs reference r",
+    "sentences": "text sentence",
+    "corpus": "input file dataset path train-file",
+}
+"""What stands without an option here. Without the two dashes in front."""
 
 
 COMMANDS = {

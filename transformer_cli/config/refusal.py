@@ -95,6 +95,8 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
                 text += f", found {_shorten(problem.found)}"
             elif overrides := _overrides_behind(problem.reason, problem.found):
                 text += f" (with {', '.join(overrides)})"
+            if (meant := value_called(where, str(problem.found))) != str(problem.found):
+                hint = hint or f"did you mean {where}={meant}?"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
     for name, program in _OTHER_PROGRAMS.items():
@@ -243,6 +245,12 @@ def setting_called(name: str) -> str | None:
         return spelled
     named = [path for path in settings - sections if path.rpartition(".")[2] == spelled]
     return named[0] if len(named) == 1 else setting_elsewhere_called(name)
+
+
+def value_called(setting: str, value: str) -> str:
+    """The value of a setting that a value of another program means, such as cuda for gpu; else the value itself."""
+    meant = other_programs.meant_by(re.sub(r"[-_]", "", value.lower()), other_programs.SETTINGS)
+    return next((one.partition("=")[2] for one in meant if one.startswith(f"{setting}=")), value)
 
 
 def setting_paths(data: Any = None) -> Iterable[str]:

@@ -366,12 +366,13 @@ class TrainingConfig(Section):
         if self.max_steps is None and self.max_epochs is None:
             raise ValueError("give max_steps or max_epochs, or both")
         if (self.batch_tokens is None) == (self.batch_sentences is None):
-            what = "batch_tokens and batch_sentences are both given"
             if self.batch_tokens is None:
-                what = "neither batch_tokens nor batch_sentences is given"
+                raise Contradiction(
+                    "neither batch_tokens nor batch_sentences is given", hint="--set training.batch_tokens=4096"
+                )
             raise Contradiction(
-                what,
-                hint="give one of them; --set training.batch_sentences=null removes the other one",
+                "batch_tokens and batch_sentences are both given",
+                hint="--set training.batch_tokens=null removes the one, --set training.batch_sentences=null the other",
             )
         if self.update_tokens is not None and self.accumulate != 1:
             raise ValueError("give either accumulate or update_tokens")

@@ -403,6 +403,10 @@ def looks_like_names(row: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return True
     if len(rows) < _MIN_ROWS_TO_COMPARE:
         return False
+    # Above texts in two other scripts, as Russian and Chinese; the same name on both sides is rather a pair.
+    is_latin = len({*cells}) > 1 and all(script_of(cell) == "LATIN" for cell in cells)
+    if is_latin and not any(script_of(cell) == "LATIN" for below in rows for cell in below):
+        return True
     are_closed = share_of(rows, lambda below: all(_is_closed(cell.strip()) for cell in below))
     are_short = share_of(rows, lambda below: all(len(cell.split()) <= 2 for cell in below))
     return are_closed > 0.9 or (max(num_words) <= 2 and are_short < 0.05)

@@ -63,7 +63,7 @@ from transformer_cli.process.errors import (
     MissingInputError,
     TryAgainError,
 )
-from transformer_cli.storage import make_folders, staged_folder
+from transformer_cli.storage import checksum, make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
@@ -102,7 +102,7 @@ class PreparedData:
     @property
     def digest(self) -> str:
         """The SHA-256 of the fingerprint, which each checkpoint holds."""
-        return _digest(self.fingerprint)
+        return digest_of(self.fingerprint)
 
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
@@ -166,7 +166,7 @@ def prepare_data(
                 tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
-    elif has_begun and not accept_change and digest_of_training not in ("", _digest(sought)):
+    elif has_begun and not accept_change and digest_of_training not in ("", digest_of(sought)):
         # No refusal: an earlier version may have described the same data in other words.
         logger.warning(
             "the data may differ from those on which this run was trained: %s and environment.json are lost, and the checkpoint "
@@ -601,7 +601,8 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     return {"version": VERSION} | settings | sources
 
 
-def _digest(made_from: Mapping[str, str]) -> str:
+def digest_of(made_from: Mapping[str, str]) -> str:
+    """The SHA-256 of a fingerprint, which a checkpoint holds."""
     return hashlib.sha256(json.dumps(dict(made_from), sort_keys=True).encode()).hexdigest()
 
 
@@ -670,7 +671,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
     """Write the fingerprint of a folder, and the checksums of its files."""
-    files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+    files = {file.name: checksum(file) for file in sorted(folder.iterdir())}
     content = {"made_from": dict(made_from), "files": files}
     (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -681,17 +682,12 @@ def read_seal(folder: Path) -> dict[str, str] | None:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
         is_whole = all(
-            (folder / name).is_file() and _checksum(folder / name) == digest for name, digest in files.items()
+            (folder / name).is_file() and checksum(folder / name) == digest for name, digest in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
     return made_from if is_whole and is_text else None
-
-
-def _checksum(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def read_claim(folder: Path) -> dict[str, str] | None:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from transformer_cli.config import FileCorpus, FilesData, SplitName
 from transformer_cli.config.data import known_encoding
+from transformer_cli.config.loading import shipped_configs
 from transformer_cli.data.columns import (
     NUM_SAMPLED_ROWS,
     Column,
@@ -23,7 +24,7 @@ from transformer_cli.data.columns import (
     spoken_language,
 )
 from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_lines, refuse_utf_16
-from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
+from transformer_cli.data.sources.local_files import corpus_format, find_files, number_of_lines, without_compression
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.messages import on_one_line
@@ -120,10 +121,11 @@ def require_no_config(paths: Iterable[str]) -> None:
     """Refuse a config, where the files of a corpus are meant.
 
     Raises:
-        UsageError: a file has the name of one.
+        UsageError: a file has the name of one, or there is none and a config that comes with tfm is called so.
     """
     for path in paths:
-        if Path(path).suffix.lower() in (".yaml", ".yml") and Path(path).is_file():
+        is_file = Path(path).suffix.lower() in (".yaml", ".yml") and Path(path).is_file()
+        if is_file or (not Path(path).exists() and path in shipped_configs()):
             raise UsageError(
                 f"{path}: a config, where the files of a corpus are expected",
                 hint=f"name the corpus; commands that read it from a config take --config {path}",
@@ -186,15 +188,18 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
         if language and corpus_format(path) is None:
             sides.setdefault(without_compression(path).stem, {})[language] = path
     tables = [path for path in files if corpus_format(path) is not None]
-    if len({language for both in sides.values() for language in both}) == 2:
+    has_pair = any(len(both) == 2 for both in sides.values())
+    if has_pair and len({language for both in sides.values() for language in both}) == 2:
         found = _split_texts(sides, facts)
     elif tables:
         found = _table(tables[0], str(folder), facts, others=tables[1:])
     else:
-        names = ", ".join(path.name for path in files[:8]) or "nothing"
+        found_files = ", ".join(map(_name_and_length, files[:8])) or "nothing"
+        two = f": tfm init {shlex.join(map(str, files))}" if len(files) == 2 else ", as in tfm init FILE FILE"
         raise DataError(
-            f"{folder}: no corpus in this folder, found {names}",
-            hint="a folder holds tables (.csv, .tsv, .jsonl, .parquet), or text in pairs of files such as train.en and train.it",
+            f"{folder}: no corpus in this folder, found {found_files}",
+            hint="a folder holds tables (.csv, .tsv, .jsonl, .parquet), or text in pairs of files of one name and two "
+            f"languages, such as train.en and train.it; two other files can be given by name{two}",
         )
     read = {
         path.resolve()
@@ -205,13 +210,16 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
     return replace(found, left_out=[one.name for one in files if one.resolve() not in read])
 
 
+def _name_and_length(file: Path) -> str:
+    try:
+        return f"{file.name} ({number_of_lines(sum(1 for _ in read_lines(file)))})"
+    except DataError:  # in another encoding, or damaged
+        return file.name
+
+
 def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundCorpus:
     _require_no_fields(facts)
     whole = {name: both for name, both in sides.items() if len(both) == 2}
-    if not whole:
-        raise DataError(
-            "the folder has no pair of files with one name and both languages, such as train.en and train.it"
-        )
     first = next(iter(whole.values()))
     of_folder = [path for both in whole.values() for path in both.values()]
     encoding, how = encoding_of(of_folder, facts.encoding)

@@ -160,7 +160,7 @@ def validate(
     unknown_words = UnknownWords()
     num_before = 0
     has_several = len(translator.pipeline.data.directions) > 1
-    for of_direction, group in _by_direction(translator, pairs):
+    for of_direction, group in by_direction(translator, pairs):
         here = [i - num_before for i in shown if 0 <= i - num_before < len(group)]
         num_before += len(group)
         translated = range(len(group)) if scores else here
@@ -198,7 +198,7 @@ def _detailed(translator: Translator, sources: Sequence[str], translations: Sequ
     return [replace(one, details=other.details) for one, other in zip(translations, again, strict=True)]
 
 
-def _by_direction(
+def by_direction(
     translator: Translator, pairs: Sequence[SentencePair]
 ) -> list[tuple[Translator, Sequence[SentencePair]]]:
     """The pairs of each direction, and the translator of this direction."""

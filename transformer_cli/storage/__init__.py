@@ -6,6 +6,7 @@ from transformer_cli.storage.filesystem import SIGNATURE_NAME as SIGNATURE_NAME
 from transformer_cli.storage.filesystem import DamagedError as DamagedError
 from transformer_cli.storage.filesystem import FileSystem as FileSystem
 from transformer_cli.storage.filesystem import Manifest as Manifest
+from transformer_cli.storage.filesystem import checksum as checksum
 from transformer_cli.storage.filesystem import damage_of as damage_of
 from transformer_cli.storage.filesystem import errors_explained as errors_explained
 from transformer_cli.storage.filesystem import open_sealed as open_sealed

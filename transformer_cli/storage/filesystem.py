@@ -281,6 +281,12 @@ def as_named(path: Path) -> Path:
     return path
 
 
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @contextmanager
 def zip_damage_explained(message: str, hint: str | None = None) -> Iterator[None]:
     """Turn the errors that a damaged zip file raises in the block into a DataError."""

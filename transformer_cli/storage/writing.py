@@ -39,6 +39,7 @@ from transformer_cli.storage.filesystem import (
     ListedFile,
     Manifest,
     as_named,
+    checksum,
     errors_explained,
     parse_json,
     try_lock,
@@ -434,7 +435,8 @@ def require_replaceable_folder(
 
     Args:
         folder: the output; a new or an empty folder is free.
-        record: the name of a JSON file that each folder of this kind has; its `files` are the files that were written there.
+        record: the name of a JSON file that each folder of this kind has; its `files` are the names of the files that
+            were written there, with their checksums or, by earlier versions, without.
         kind: for the message: what an earlier folder would be.
         other: for the hint: how to write somewhere else.
         unlisted: names of files that are written there too.
@@ -449,8 +451,8 @@ def require_replaceable_folder(
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     try:
-        facts = parse_json((folder / record).read_bytes(), str(folder / record))
-        written = {record, *unlisted, *facts["files"]}
+        files = parse_json((folder / record).read_bytes(), str(folder / record))["files"]
+        written = {record, *unlisted, *files}
     except (OSError, DamagedError, KeyError, TypeError):
         problem = f"{folder}: this folder is not empty, and not {kind}"
         raise CannotCreateError(problem, hint=other) from None
@@ -464,6 +466,11 @@ def require_replaceable_folder(
             f"{folder}: holds {on_one_line(min(added), 100)}, which is no file of {kind} and would be lost",
             hint=f"move it away, or {other}",
         )
+    checksums = files if isinstance(files, dict) else {}
+    for name, digest in checksums.items():
+        if (folder / name).is_file() and checksum(folder / name) != digest:
+            problem = f"{folder / name}: was changed after it was written, and would be lost"
+            raise CannotCreateError(problem, hint=f"move it away, or {other}")
 
 
 # A file browser writes it into each folder that it shows.

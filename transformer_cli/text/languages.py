@@ -62,7 +62,7 @@ _NAMES = {
     "tr": "tur turkish türkçe türkisch",
     "uk": "ukr ukrainian українська",
     "vi": "vie vietnamese tiếng",
-    "zh": "zho chi chinese chinesisch chinois cinese chino 中文 中国語 汉语 중국어",
+    "zh": "zho chi cmn chinese chinesisch chinois cinese chino 中文 中国語 汉语 중국어",
 }
 LANGUAGE_OF_NAME = {name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]}
 
@@ -152,12 +152,13 @@ _SCRIPT_OF = {
 
 @lru_cache(maxsize=1024)
 def primary_language(language: str) -> str:
-    """The language without region and script: `zh` of `zh-CN` and `zh_Hant`."""
-    return re.split("[-_]", language.lower(), maxsplit=1)[0]
+    """The language without region and script, of two letters if it is known: `zh` of `zh-CN`, `zh_Hant` and `zho`."""
+    code = re.split("[-_]", language.lower(), maxsplit=1)[0]
+    return LANGUAGE_OF_NAME.get(code, code) if len(code) <= _LONGEST_CODE else code
 
 
 def plain_code(language: str | None) -> str:
-    """The code without its region, in lower case, of two letters if it is known: pt for pt-BR and por; empty for None."""
+    """As `primary_language`, and of a name, too: pt for pt-BR, por and Portuguese; empty for None."""
     primary = primary_language(language or "")
     return LANGUAGE_OF_NAME.get(primary, primary)
 

@@ -25,6 +25,7 @@ _CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
 # directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
 _IN_URL = r"[^\s<>\"'`{}|\\^\u00ab\u00bb\u2018-\u201e\u0e00-\u0e7f\u2026\u3000-\uffff\U00010000-\U0010ffff]"
 _NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_NO_CONTROL_BUT_TAB = _NO_CONTROL.replace(r"\x1f", r"\x08\x0a-\x1f")
 # Emoji and other pictures such as a star or a telephone.
 _PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 # Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
@@ -104,6 +105,8 @@ _PATTERNS = {
         # The quotes of ``these words'' and `those' are no code.
         # A name before it is a role of reStructuredText: :c:func:`x`.
         rf"(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
+        # With a tab in it, which parts the columns of a line everywhere else: no letter touches it, as in it`s.
+        rf"|(?<![\w`])`(?![\s`])[^`{_NO_CONTROL_BUT_TAB}]{{0,199}}(?<!\s)`(?![\w`])"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
     ),
     "placeholder": (
@@ -122,12 +125,13 @@ _PATTERNS = {
         r"|(?<![\d%])%<[A-Za-z_]\w{0,98}>[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?[A-Za-z](?![A-Za-z])"  # %<name>s
         r"|(?<![\d%])[$%]\[(?:[A-Za-z_][\w.]{0,98}|\d{1,3})\](?:[A-Za-z](?![A-Za-z]))?"  # %[1]d, $[name]
         rf"|%\([^()%{_NO_CONTROL}]{{1,99}}\)[#0+-]{{0,3}}\d{{0,9}}(?:\.\d{{1,9}})?[A-Za-z]"  # %(x)d, %(a.b)s
-        r"|(?<![\w%])%%?[A-Za-z_][\w.-]{0,98}%%?(?!\w)"  # %name%, %%name%%
+        r"|(?<![\w%])%[A-Za-z_][\w.-]{0,98}%%?(?!\w)"  # %name%
+        r"|(?<![\w%])%%[A-Za-z_][\w.-]{0,98}%%?(?!\w|%?[A-Za-z])"  # %%name%%, but not the beginning of %%s%%d or %%s%d
         rf"|(?<!%)%\d{{1,3}}\${_SPECIFICATION}"  # %1$s, also directly before a letter
         rf"|(?<![\d%])%{_SPECIFICATION}(?![A-Za-z])"
         r"|(?<![\d%])%(?:p|I(?:32|64)[dioux])(?![A-Za-z])"  # %p, %I64d
         r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
-        r"|(?<![\d%])%%(?:(?:\(\w{1,98}\)|\d{1,3}\$)?[diouxXeEfFgGcs@](?![A-Za-z]))?(?!%)"  # %%, and %%s, which shows %s
+        r"|(?<![\d%])%%(?:(?:\(\w{1,98}\)|\d{1,3}\$)?[diouxXeEfFgGcs@](?![A-Za-z])|(?!%))"  # %%, and %%s, which shows %s
         r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__
         r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
         r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text

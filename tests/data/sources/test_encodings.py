@@ -134,3 +134,11 @@ def test_lines_of_both_kinds_in_one_file_are_refused(tmp_path: Path) -> None:
     path.write_bytes(("sea\tété\n" * 5).encode() + ("sky\tété\n" * 5).encode("cp1252"))
     with pytest.raises(DataError, match="some of its lines are UTF-8, and others are not"):
         encoding_of([path], None)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
+def test_an_encoding_whose_mark_is_missing_is_refused(tmp_path: Path, name: str, encoding: str) -> None:
+    (tmp_path / name).write_text(contents(PAIRS["windows-1252"])[name], encoding="utf-8")
+    with pytest.raises(DataError, match=f"{name}: the encoding {encoding.replace('-', '.')} needs a byte-order mark"):
+        read(tmp_path, path=name, encoding=encoding, source_field="en", target_field="xx")

@@ -1,4 +1,6 @@
+import errno
 import itertools
+import os
 import socket
 import types
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from transformer_cli.config.data import HubData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.preparation import changes, prepare_data, refusal
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
-from transformer_cli.process.errors import DataError, MissingInputError
+from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
 
 PAIRS = [(f"sentence {number}", f"frase {number}") for number in range(2500)]
 BOTH_WAYS = pytest.mark.parametrize("streamed", [False, True])
@@ -119,6 +121,29 @@ def test_a_damaged_file_is_an_error(streamed: bool, tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match=r"parquet: the datasets library cannot read it: Parquet"):
         _read(tmp_path, dataset="parquet", data_files="a.parquet", streamed=streamed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["while written", "before", "without a number"])
+def test_a_full_disk_under_the_cache_is_named_as_such(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    def fail(*_: Any, **__: Any) -> None:
+        if kind == "without a number":
+            raise OSError("Not enough disk space. Needed: 5 GB (download: 1 GB, generated: 4 GB, post-processed: 0)")
+        try:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            if kind == "before":
+                raise
+            raise datasets.exceptions.DatasetGenerationError("An error occurred") from error
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(TryAgainError, match=r"a/b: the disk is full .* in .*cache: .*(space)") as refused:
+        _read(tmp_path, dataset="a/b")
+    assert "HF_HOME" in str(refused.value.hint)
 
 
 @BOTH_WAYS

@@ -162,6 +162,7 @@ def test_the_config_lines_read_what_is_left(tfm: Tfm) -> None:
         tfm.folder / "mine.yaml",
         ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", *config.split("\n")],
     )
+    assert [name for name in yaml.safe_load(config)["data"] if name.endswith("_share")] == []
     looked = tfm("data", "--config", "mine.yaml", "--json")
     assert looked.exit_code == 0, looked.talk
     assert json.loads(looked.text)["pairs"][0]["source"] == damaged()[0][0]
@@ -176,11 +177,13 @@ def test_the_config_lines_have_the_languages_and_the_weight_of_each_corpus(tfm: 
         "    - {source_path: more.it, target_path: more.en, split: train, source_language: it, target_language: en, weight: 2.0}",
     ]
     head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "tokenizer: {shared: true}", "data:"]
-    write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
+    ways = ["  both_directions: true", "  validation_share: 0.1", "  undecodable: skip"]
+    write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", *ways, "  corpora:", *corpora])
     finished = tfm("data", "clean", "--config", "mine.yaml", "--output", "out", "--set", "realign=false")
     assert finished.exit_code == 0, finished.talk
     data = yaml.safe_load(finished.text.partition("write into a config:\n")[2])["data"]
     assert (data["source_language"], data["target_language"]) == ("en", "it")
+    assert (data["both_directions"], data["validation_share"], "undecodable" in data) == (True, 0.1, False)
     assert "source_language" not in data["corpora"][0]
     second = {"source_language": "it", "target_language": "en", "weight": 2.0, "split": "train"}
     assert data["corpora"][1].items() >= second.items()

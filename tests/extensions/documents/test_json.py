@@ -139,6 +139,22 @@ def test_an_apostrophe_before_an_argument_is_doubled_where_the_file_has_messages
         assert page.get("c") in (None, "owner'{key}", "dell'{{name}}")
 
 
+@pytest.mark.parametrize(
+    ("others", "message", "written"),
+    [
+        ('"@@locale": "en"', "of {name}", "dell'{name}"),
+        ('"@@locale": "en", "b": "key \'\'{key}\'\'"', "of {name}", "dell''{name}"),
+        ('"c": "x"', "of {name}", "dell''{name}"),
+        ('"c": "owner\'{key}"', "of {name}", "dell'{name}"),
+    ],
+)
+def test_an_apostrophe_in_a_branch_is_written_as_the_program_reads_it(others: str, message: str, written: str) -> None:
+    source = f'{{"a": "{{n, plural, other {{{message}}}}}", {others}}}'
+    for document in (read_json(source.encode()), *([] if "@@" in others else [read_yaml(source.encode())])):
+        page = json.loads(translated(document, OF_HOUSE))
+        assert page["a"] == f"{{n, plural, other {{{written}}}}}"
+
+
 def test_a_message_that_quotes_a_brace_keeps_its_apostrophes() -> None:
     text = '{"a": "write \'{x}\' of {name}", "b": "key \'\'{key}\'\'"}'
     assert translated(read_json(text.encode()), WordByWord(lambda word: word)) == text

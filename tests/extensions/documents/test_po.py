@@ -85,6 +85,14 @@ def test_the_header_names_the_target_language() -> None:
     assert '"Language: it\\n"' in done(read_po(CATALOGUE.encode())).data.decode()
 
 
+@pytest.mark.parametrize("code", ["it", "ita", "it_CH", "eng"])
+@pytest.mark.parametrize("languages", [("en", "it"), ("eng", "ita")])
+def test_a_header_may_name_a_language_of_the_model_by_two_letters_or_three(
+    code: str, languages: tuple[str, str]
+) -> None:
+    read_po(CATALOGUE.replace("Language: en", f"Language: {code}").encode()).require_languages(Direction(*languages))
+
+
 def test_a_header_in_one_string_names_the_target_language_and_a_message_does_not() -> None:
     catalogue = (
         'msgid ""\nmsgstr "Language: en\\nProject: a\\nPlural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n\n'

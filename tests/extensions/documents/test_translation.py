@@ -506,3 +506,10 @@ def test_a_document_in_other_languages_is_refused_before_it_is_translated(name: 
 def test_a_tab_divides_two_texts_and_stays(name: str, text: str, expected: str) -> None:
     found = done(read_document(text.encode(), format_named(name)), REVERSED)
     assert found.data.decode() == expected
+
+
+@pytest.mark.parametrize("name", ["json", "strings"])
+def test_a_tab_inside_of_code_divides_nothing(name: str) -> None:
+    text = '"a" = "Open `a\\tb` now\\tbig cats";' if name == "strings" else '["Open `a\\tb` now\\tbig cats"]'
+    found = done(read_document(text.encode(), format_named(name)), UPPER)
+    assert found.data.decode() == text.replace("Open", "OPEN").replace("now", "NOW").replace("big cats", "BIG CATS")

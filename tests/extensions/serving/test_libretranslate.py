@@ -8,6 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from transformer_cli.extensions.serving.application import ServerOptions
+from transformer_cli.extensions.serving.languages import served_language
+from transformer_cli.extensions.serving.libretranslate import shown_name
 from transformer_cli.extensions.serving.limits import Limits
 from transformer_cli.extensions.serving.request_values import ApiKeys
 
@@ -288,3 +290,11 @@ def test_limits_are_those_of_the_server() -> None:
 @pytest.mark.parametrize("given", [{}, {"json": {"api_key": "any"}}, {"files": {}}])
 def test_the_languages_may_be_asked_for_with_post(client: TestClient, given: dict[str, Any]) -> None:
     assert client.post("/languages", **given).json() == client.get("/languages").json()
+
+
+@pytest.mark.parametrize(
+    ("given", "code"), [("en", "eng"), ("EN-us", "eng"), ("eng", "en"), ("zh", "cmn"), ("por_BR", "pt-BR")]
+)
+def test_a_code_of_two_letters_and_one_of_three_name_the_same_language(given: str, code: str) -> None:
+    assert served_language(given, ["it", code]) == code
+    assert shown_name("eng-GB") == "English (GB)"

@@ -31,8 +31,8 @@ from transformer_cli.data.sources.records import (
     saved_splits,
 )
 from transformer_cli.data.sources.tables import Fields
-from transformer_cli.process.errors import DataError, MissingInputError
-from transformer_cli.storage.filesystem import size_in_words
+from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
+from transformer_cli.storage.filesystem import NO_SPACE, size_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -126,15 +126,32 @@ def _rows(corpus: HubCorpus, data: HubData, name: str, first: int, part: CorpusP
             hint="give its name as OWNER/NAME; if its page asks for a login, run `hf auth login`",
         ) from error
     except OSError as error:
+        _refuse_full_disk(name, error)
         raise MissingInputError(
             f"{name}: the Hugging Face hub cannot be reached: {_first_line(error)}",
             hint="without a network, train on the built-in corpus (--config en-it.yaml) or on local "
             "files (data.source: files); a data set that was downloaded before is still on this machine",
         ) from error
     except Exception as error:  # the library raises many types, those of its parsers included
+        _refuse_full_disk(name, error)
         raise DataError(
             f"{name}: the datasets library cannot read it: {_first_line(error)}",
             hint=f"check dataset, config and dataset_split ({corpus.dataset_split}) under data.corpora",
+        ) from error
+
+
+def _refuse_full_disk(name: str, error: BaseException) -> None:
+    """Raise TryAgainError if an error of the library, or one behind it, is that its cache has no space left."""
+    from datasets import config
+
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    # The library compares the size of a data set with the free space, and then raises an error without a number.
+    if any(getattr(one, "errno", None) in NO_SPACE or str(one).startswith("Not enough disk space") for one in causes):
+        raise TryAgainError(
+            f"{name}: the disk is full on which the datasets library keeps its copy, in {config.HF_DATASETS_CACHE}: {_first_line(error)}",
+            hint="free some space, or name a folder on another disk as HF_HOME, then run the same command again",
         ) from error
 
 

@@ -79,7 +79,7 @@ def read_lines(path: Path, encoding: str | None = None) -> Iterator[bytes | None
     Args:
         encoding: of the file; its lines are UTF-8 all the same. None: UTF-8.
     """
-    return cut_lines(_with_line_feeds(as_utf_8(read_chunks(path), encoding), path), path)
+    return cut_lines(_with_line_feeds(_as_utf_8(path, encoding), path), path)
 
 
 def _with_line_feeds(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
@@ -152,18 +152,26 @@ def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
 
 def read_text_chunks(path: Path, encoding: str | None = None) -> Iterator[bytes]:
     """A file in pieces of UTF-8, decompressed, without a byte-order mark; UTF-16 is a DataError, unless it is the encoding."""
-    return _without_byte_order_mark(as_utf_8(read_chunks(path), encoding), path)
+    return _without_byte_order_mark(_as_utf_8(path, encoding), path)
 
 
-def as_utf_8(chunks: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
-    """The text of some bytes, in UTF-8; a byte that is no text in the encoding becomes 0xFF, which is no UTF-8 either."""
+def _as_utf_8(path: Path, encoding: str | None) -> Iterator[bytes]:
+    """The text of a file, in UTF-8; a byte that is no text in the encoding becomes 0xFF, which is no UTF-8 either."""
     if encoding is None:
-        yield from chunks
+        yield from read_chunks(path)
         return
     decoder = codecs.getincrementaldecoder(encoding)("tfm-damage")
-    for chunk in chunks:
-        yield decoder.decode(chunk).encode("utf-8", "surrogateescape")
-    yield decoder.decode(b"", final=True).encode("utf-8", "surrogateescape")
+    try:
+        for chunk in read_chunks(path):
+            yield decoder.decode(chunk).encode("utf-8", "surrogateescape")
+        yield decoder.decode(b"", final=True).encode("utf-8", "surrogateescape")
+    except (
+        UnicodeError
+    ) as error:  # no byte is wrong: the mark at the start is missing that tells the order of all bytes
+        raise DataError(
+            f"{path}: the encoding {encoding} needs a byte-order mark at the start, and there is none",
+            hint="name the encoding of the file; UTF-16 without the mark is utf-16-le or utf-16-be",
+        ) from error
 
 
 def _damage(error: UnicodeError) -> tuple[str, int]:

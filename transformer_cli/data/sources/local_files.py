@@ -346,13 +346,13 @@ def pair_lines(
             num_longer = number + sum(1 for _ in sides)
             counts = [number - 1 if line == _ABSENT else num_longer for line in lines]
             raise UnequalLinesError(
-                f"{names[0]} has {_num_lines(counts[0])}, {names[1]} has {_num_lines(counts[1])}",
+                f"{names[0]} has {number_of_lines(counts[0])}, {names[1]} has {number_of_lines(counts[1])}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )
         yield RawPair(number, *lines)
 
 
-def _num_lines(count: int) -> str:
+def number_of_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 

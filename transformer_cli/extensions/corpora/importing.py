@@ -252,7 +252,9 @@ def open_segments(
 def _refuse_needless(facts: GivenFacts, kind: str, path: Path) -> None:
     """Raise UsageError for facts that have no effect on a format."""
     if facts.encoding is not None and kind in ("xlsx", *_ROOTS):
-        raise UsageError(f"--encoding is for text, and {path} says itself how it is encoded")
+        raise UsageError(
+            f"--encoding is for text, and {path} says itself how it is encoded", hint="leave out --encoding"
+        )
     if (facts.source_field, facts.target_field) != (None, None) and kind in _ROOTS:
         raise UsageError(
             f"--source-field and --target-field are for tables; {path} is none",

@@ -63,7 +63,7 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         is_left_out = not options.values and is_metadata(path)
         if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
-            segment = options.watch.counted(tagged_segment(value, place))
+            segment = options.watch.counted(tagged_segment(value, place, quotes=quotes))
             render = partial(_written, is_ascii, value if quotes else None)
             slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))

@@ -157,7 +157,7 @@ class Catalogue:
         code = _LANGUAGE_CODE.match(named[1]) if named is not None else None
         if code is None or not self.slots:
             return
-        if code[0].lower() not in map(primary_language, languages):
+        if primary_language(code[0]) not in map(primary_language, languages):
             assert named is not None
             raise DataError(
                 f'the header has "Language: {named[1].strip()}", but the model translates from {languages.source} into {languages.target}',

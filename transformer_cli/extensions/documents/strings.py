@@ -271,6 +271,7 @@ def with_icu_branches(
     escape: Callable[[str], str] = str,
     *,
     doubles: bool = False,
+    quotes: bool = True,
 ) -> tuple[Piece, ...]:
     """The pieces of a message as one word, whose texts are the message and its branches; the pieces as they are if it has none.
 
@@ -280,6 +281,7 @@ def with_icu_branches(
         escape: how text stands in the file.
         doubles: whether each apostrophe of a text is written twice, as java.text.MessageFormat needs it; else only those
             before a brace.
+        quotes: whether an apostrophe before a brace is a quotation mark, and two of them are one apostrophe.
     """
     text = plain_text(pieces)
     if not is_icu_message(text) or _SIGNS.search(text) or has_too_much_markup(pieces):
@@ -298,8 +300,8 @@ def with_icu_branches(
         # MessageFormat reads the text that a choice has chosen once more if it has a brace.
         is_read_twice = doubles and each.start > 0 and "{" in message[each.start : each.end]
         apostrophe = "'" * 4 if is_read_twice else "''"
-        segment = _icu_segment(message, each, place, signs, apostrophe)
-        render = partial(_with_apostrophes, apostrophe) if doubles else _rendered_icu
+        segment = _icu_segment(message, each, place, signs, apostrophe if quotes else "")
+        render = partial(_with_apostrophes, apostrophe) if doubles else _rendered_icu if quotes else string_of
         if segment is not None:
             slots.append(Slot(each.start, each.end, segment, render))
     document = SplicedDocument(DecodedText(message), tuple(slots))
@@ -350,11 +352,12 @@ def _icu_segment(
     """The segment of a message or branch; None if it has no words of its own.
 
     Args:
-        apostrophe: how one is written in it; two of them are one, too.
+        apostrophe: how one is written in it; two of them are one, too. Empty: as it is.
     """
 
     def shown(start: int, end: int) -> str:
-        return message[start:end].replace(apostrophe, "'").replace("''", "'")
+        written = message[start:end]
+        return written.replace(apostrophe, "'").replace("''", "'") if apostrophe else written
 
     pieces: list[Piece] = []
     at = text.start
@@ -468,10 +471,14 @@ _FORMS = re.compile(
 _FORM = re.compile(r"\|(?P<number>(?:\d++=)?)(?P<words>[^|]*)")
 
 
-def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
-    """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder."""
+def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True, quotes: bool = True) -> Segment:
+    """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder.
+
+    Args:
+        quotes: of `with_icu_branches`.
+    """
     if is_icu_message(text):
-        return Segment(with_icu_branches([text], place), place, keeps_spaces)
+        return Segment(with_icu_branches([text], place, quotes=quotes), place, keeps_spaces)
     segment = _tagged_segment(text, place, keeps_spaces=keeps_spaces)
     if "{{PLURAL:" not in text and "{{GENDER:" not in text:
         return segment

@@ -511,9 +511,15 @@ def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, ha
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text, and of each its columns, which tabs divide."""
-    lines = text.splitlines(keepends=True)
-    return [column for line in lines for column in _COLUMN_ENDS.split(line) if column]
+    """The lines of a text, and of each its columns, which tabs divide; not those inside of code, as in `a\\tb`."""
+    return [column for line in text.splitlines(keepends=True) for column in _columns(line) if column]
+
+
+def _columns(line: str) -> Iterator[str]:
+    visible = masked(line, find_spans(line), "0") if "\t" in line and "`" in line else line
+    ends = [end.start() for end in _COLUMN_ENDS.finditer(visible)]
+    for start, end in zip([0, *ends], [*ends, len(line)], strict=True):
+        yield line[start:end]
 
 
 def _beginning(line: str) -> str:

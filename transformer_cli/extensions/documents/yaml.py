@@ -69,7 +69,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
             if event.anchor is not None or event.tag is not None:
                 properties = _PROPERTIES.match(text, start, end)
                 start = properties.end() if properties else start
-            segment = options.watch.counted(tagged_segment(event.value, _line(event)))
+            segment = options.watch.counted(tagged_segment(event.value, _line(event), quotes=quotes))
             render = partial(_written, scalar, text[start:end], quotes=quotes)
             slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))

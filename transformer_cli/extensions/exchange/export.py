@@ -32,7 +32,6 @@ from transformer_cli.extensions.exchange.export_format import (
 from transformer_cli.extensions.exchange.exported_files import (
     CARD,
     UNLISTED,
-    checksum,
     checksums,
 )
 from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
@@ -51,6 +50,7 @@ from transformer_cli.process.errors import (
 )
 from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import (
+    checksum,
     require_name_in_utf8,
     require_place,
     require_replaceable_folder,

@@ -1,6 +1,5 @@
 """The checksums of the files of an export, which `tfm export` records and `tfm verify` compares."""
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from transformer_cli.extensions.exchange.own_folder import (
     own_tokenizers,
 )
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
-from transformer_cli.storage import SIGNATURE_NAME, DamagedError
+from transformer_cli.storage import SIGNATURE_NAME, DamagedError, checksum
 from transformer_cli.storage.filesystem import parse_json
 
 CARD = "README.md"
@@ -40,12 +39,6 @@ def checksums(folder: Path) -> dict[str, str]:
         if name not in (RECORD, *UNLISTED):
             found[name] = checksum(path)
     return found
-
-
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_export(folder: Path) -> bool:

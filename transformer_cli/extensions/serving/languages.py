@@ -29,7 +29,8 @@ def served_language(given: str, served: Iterable[str]) -> str | None:
 
 
 def _plain(code: str) -> str:
-    return code.strip().replace("_", "-").lower()
+    primary, dash, region = code.strip().replace("_", "-").lower().partition("-")
+    return f"{primary_language(primary)}{dash}{region}"
 
 
 AUTO = "auto"

@@ -3,6 +3,7 @@
 Its endpoints, parameters and answers are described at https://docs.libretranslate.com.
 """
 
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -150,10 +151,9 @@ async def check_key(keys: ApiKeys, request: Request, values: RequestValues) -> N
 
 def shown_name(language: str) -> str:
     """The English name of a language, with its region or script where it has one."""
-    primary = primary_language(language)
-    name = name_of_language(primary)
-    region = language[len(primary) + 1 :]
-    return f"{name} ({region})" if region else name
+    _, *region = re.split("[-_]", language, maxsplit=1)
+    name = name_of_language(primary_language(language))
+    return f"{name} ({region[0]})" if region else name
 
 
 def _texts_and_languages(values: RequestValues) -> tuple[str | list[str], str, str]:

@@ -73,7 +73,7 @@ def clean_command(
     }
     lines = [f"warning: {doubt}" for doubt in corpus.doubts]
     lines += [line for part in parts for line in _lines(part)]
-    show(facts, [*fitting(lines), *_next(parts, output, corpus.data)], as_json=as_json)
+    show(facts, [*fitting(lines), *_next(parts, output, corpus.data, is_config=config is not None)], as_json=as_json)
 
 
 def _require_free(folder: Path, *, force: bool) -> None:
@@ -114,15 +114,22 @@ def _lines(part: CleanedPart) -> list[str]:
     return [*lines, f"  {kept}, in {' and '.join(part.files)}", ""]
 
 
-def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig) -> list[str]:
-    """The lines of a config that read the cleaned corpus."""
+# Settings of the section that a cleaned corpus does not need: how its files are found and read.
+_OF_FILES = {"source", "root", "source_language", "target_language", "corpora", "cleaning", "undecodable"}
+
+
+def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig, *, is_config: bool) -> list[str]:
+    """The lines of a config that read the cleaned corpus, with the settings of the given config that hold for it, too."""
+    from transformer_cli.config import FilesData
     from transformer_cli.extensions.corpora.commands.config_lines import (
         WrittenCorpus,
         config_lines,
     )
 
     corpora = [WrittenCorpus(part.files, part.part.split, part.part.direction, _kept(data, part)) for part in parts]
-    return config_lines(folder, parts[0].part.direction, corpora)
+    names = set(FilesData.model_fields) - _OF_FILES if is_config else set()
+    further = data.model_dump(mode="json", include=names, exclude_defaults=True)
+    return config_lines(folder, parts[0].part.direction, corpora, further)
 
 
 def _kept(data: DataConfig, part: CleanedPart) -> dict[str, Any]:

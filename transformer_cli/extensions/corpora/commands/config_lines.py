@@ -20,8 +20,10 @@ class WrittenCorpus(NamedTuple):
     """More of its settings, such as its weight."""
 
 
-def config_lines(root: Path, direction: Direction, corpora: Sequence[WrittenCorpus]) -> list[str]:
-    """The section `data`, as YAML."""
+def config_lines(
+    root: Path, direction: Direction, corpora: Sequence[WrittenCorpus], further: Mapping[str, Any] | None = None
+) -> list[str]:
+    """The section `data`, as YAML; `further` has more of its settings, such as both_directions."""
     entries: list[dict[str, Any]] = []
     for corpus in corpora:
         entry: dict[str, Any] = {}
@@ -36,7 +38,7 @@ def config_lines(root: Path, direction: Direction, corpora: Sequence[WrittenCorp
             entry |= _languages(corpus.direction)
         entries.append({**entry, **corpus.further})
     section: dict[str, Any] = {"source": "files", "root": str(root)}
-    section |= _languages(direction)
+    section |= _languages(direction) | dict(further or {})
     text = yaml.safe_dump({"data": section | {"corpora": entries}}, sort_keys=False, allow_unicode=True, width=200)
     return ["to read it, write into a config:", *text.rstrip("\n").split("\n")]
 

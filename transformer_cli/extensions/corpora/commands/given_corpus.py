@@ -63,7 +63,7 @@ def given_corpus(
         DataError: the files are no corpus.
     """
     from transformer_cli.config import FilesData, load_config
-    from transformer_cli.data.unknown_files import GivenFacts, find_corpus
+    from transformer_cli.data.unknown_files import GivenFacts, find_corpus, require_no_config
 
     if bool(files) == (config is not None):
         raise UsageError(
@@ -85,8 +85,11 @@ def given_corpus(
         return GivenCorpus(loaded.data, loaded.seed, [])
     if len(files) > 2:
         raise UsageError("give one file or folder, or two text files")
+    require_no_config(files)
     if overrides:
-        raise UsageError("--set changes settings of a config, and none is given")
+        raise UsageError(
+            "--set changes settings of a config, and none is given", hint="name one with --config in place of the files"
+        )
     found = find_corpus(files, GivenFacts(None, None, *languages, encoding))
     assert isinstance(found.data, FilesData)
     # Files alone have no drawn splits: all of them may become training pairs.
