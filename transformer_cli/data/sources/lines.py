@@ -165,9 +165,8 @@ def _as_utf_8(path: Path, encoding: str | None) -> Iterator[bytes]:
         for chunk in read_chunks(path):
             yield decoder.decode(chunk).encode("utf-8", "surrogateescape")
         yield decoder.decode(b"", final=True).encode("utf-8", "surrogateescape")
-    except (
-        UnicodeError
-    ) as error:  # no byte is wrong: the mark at the start is missing that tells the order of all bytes
+    except UnicodeError as error:
+        # No byte is wrong: the mark at the start is missing that tells the order of all bytes.
         raise DataError(
             f"{path}: the encoding {encoding} needs a byte-order mark at the start, and there is none",
             hint="name the encoding of the file; UTF-16 without the mark is utf-16-le or utf-16-be",
