@@ -177,6 +177,9 @@ def found(text: str) -> list[str]:
         ),
         ("In word/header1.xml, OEBPS/content.opf or and/or x/y.", ["word/header1.xml", "OEBPS/content.opf"]),
         ("Type /help or (/mail clear), yes/no, km /h, /.", ["/help", "/mail"]),
+        ("/help", ["/help"]),
+        ("/where are you", []),
+        ("He said /where are you?/", []),
         ("Use -i/--create-img=foo.png, -o|--all or either/or.", ["-i", "--create-img=foo.png", "-o", "--all"]),
         (
             "Hello [onshow..now;frm='yyyy-mm'] [a.name;ope=x] [x;block=p;when [var.y]=0], [a.b](url) [a.b][c] [sic] [e.g. this] [red dog; cat]",

@@ -153,7 +153,9 @@ _PATTERNS = {
         rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
-        r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>])/[a-z][a-z0-9_-]{2,98}(?![\w/.])"  # /help, a command of a chat
+        # /help, a command of a chat; in subtitles, a line in italics begins so, or stands between two slashes.
+        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])/[a-z][a-z0-9_-]{{2,98}}(?![\w/.])(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+        r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
         rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf, word/document.xml
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
         r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
