@@ -61,6 +61,12 @@ def texts_of(line: str) -> list[str]:
         ("=== The house ===", ["The house"]),
         (">>> ~~~ The house --- ###", ["The house"]),
         ("***big*** a*** -> == **", ["***big*** a*** -> == **"]),
+        ("-Hello. -Tom", ["Hello. -Tom"]),
+        ("  \u2013I'm here.", ["I'm here."]),
+        ("-I am here.", ["I am here."]),
+        ("-ing is an ending.", ["-ing is an ending."]),
+        ("-V, --version", ["-V, --version"]),
+        ("--Anna", ["--Anna"]),
     ],
 )
 def test_text_is_found_between_the_rest(line: str, expected: list[str]) -> None:

@@ -180,6 +180,24 @@ def found(text: str) -> list[str]:
             "iPhone, McDonald, MacArthur, iOS, PhD, isiZulu, KwaZulu, nGaeltacht, bhFuil, LehrerInnen, LeBron, e.g. end.Next endThe",
             [],
         ),
+        ("In word/header1.xml, OEBPS/content.opf or and/or x/y.", ["word/header1.xml", "OEBPS/content.opf"]),
+        ("Type /help or (/mail clear), yes/no, km /h, /.", ["/help", "/mail"]),
+        ("/help", ["/help"]),
+        ("/where are you", []),
+        ("He said /where are you?/", []),
+        ("Use -i/--create-img=foo.png, -o|--all or either/or.", ["-i", "--create-img=foo.png", "-o", "--all"]),
+        (
+            "Hello [onshow..now;frm='yyyy-mm'] [a.name;ope=x] [x;block=p;when [var.y]=0], [a.b](url) [a.b][c] [sic] [e.g. this] [red dog; cat]",
+            ["[onshow..now;frm='yyyy-mm']", "[a.name;ope=x]", "[x;block=p;when [var.y]=0]"],
+        ),
+        (
+            "+++FOR film IN films+++ one +++= film.title+++ +++$f.x+++ +++LINK ({ url: `a+b` })+++ +++ News +++ today +++",
+            ["+++FOR film IN films+++", "+++= film.title+++", "+++$f.x+++", "+++LINK ({ url: `a+b` })+++"],
+        ),
+        (
+            '<click:open_url:"{0}">here</click> <gradient:#5e4fa2:#f79459>red</gradient> <red:x',
+            ['<click:open_url:"{0}">', "</click>", "<gradient:#5e4fa2:#f79459>", "</gradient>"],
+        ),
         ("No span at all: none.", []),
     ],
 )

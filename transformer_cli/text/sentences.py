@@ -16,6 +16,8 @@ _BEGINNING = re.compile(
     r"\s*(?:>\s*)*"
     r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|\[[ xX]?\])(?:\s+|\Z)){0,2}"
 )
+# The dash of somebody who speaks, without white space behind it, as in -Hello. or -I am here.
+_DASH_OF_SPEECH = re.compile(r"[-\u2013\u2014](?=[^\W\d_](?:[^\W\d_]|['\u2019 ]))")
 # What always separates two columns: tabs, a bar, a row of dots or lines.
 _COLUMN_GAP = re.compile(
     r"\s{0,2}(?:\t|\||\.{6}|…{2}|(?:\. ){3}|_{3})[\s|._…]*"
@@ -53,6 +55,8 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     visible = line if visible is None else visible
     beginning = _BEGINNING.match(line)
     start = beginning.end() if beginning else 0
+    dash = _DASH_OF_SPEECH.match(visible, start)
+    start += dash is not None and visible[start + 1].isupper()
     if _COLUMN_GAP.search(visible, start) or _WIDE_GAP.search(visible, start):
         cells = list(_cells(visible, start))
     else:

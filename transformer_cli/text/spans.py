@@ -12,9 +12,9 @@ from transformer_cli.text.normalization import EMOJI
 # The endings of domains and of files that are recognised without "http://" or a folder before them.
 _DOMAINS = "com|org|net|edu|gov|info|eu|io"
 _FILE_ENDINGS = (
-    "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
+    "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|x?html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
     "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso|"
-    "rtf|epub|tex|bib|rst|po|pot|mo|xlf|xliff|tmx|srt|vtt|ics|eml|ipynb|sql|db|sqlite|parquet|css|scss|tsx?|jsx|mjs|php|rb|rs|"
+    "rtf|epub|opf|ncx|tex|bib|rst|po|pot|mo|xlf|xliff|tmx|srt|vtt|ics|eml|ipynb|sql|db|sqlite|parquet|css|scss|tsx?|jsx|mjs|php|rb|rs|"
     "kt|cs|hpp|cfg|conf|lock|bak|tmp|dll|dmg|deb|rpm|apk|jar|rar|7z|bz2|xz|zst|tgz|ico|webp|bmp|tiff?|psd|eps|heic|webm|mkv|"
     "flac|ogg|m4a|ttf|otf|woff2?"
 )
@@ -75,8 +75,9 @@ _NAME_WITH_CAPITALS = (
 )
 # An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."
 _OPTION = (
-    rf"(?<![^\s(\[\"'\u00ab\u201c\u2018])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:=[^\s,;()\[\]\"'<>`{{}}]{{0,98}}[^\s.,;:!?()\[\]\"'<>`{{}}])?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
+    rf"(?<![^\s(\[\"'\u00ab\u201c\u2018/|])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:=[^\s,;()\[\]\"'<>`{{}}]{{0,98}}[^\s.,;:!?()\[\]\"'<>`{{}}])?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
+    r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
 _PATTERNS = {
     # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark.
@@ -92,7 +93,8 @@ _PATTERNS = {
     "mark": (r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"),
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
-        rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+        # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
+        rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
     ),
     # With the signs that choose a colour or join several pictures to one.
     "picture": (
@@ -114,6 +116,12 @@ _PATTERNS = {
         rf"|[$\#%@]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, {0,number}, ${x}, %{x}, #{x}, {% if x %}
         rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
         r"|\[X\d{1,9}X\]"  # of Weblate
+        # Of TinyButStrong: [a.name], [onshow..now;frm='yyyy'], [onload;block=tbs:p;when [var.x]=0]; [a.b](url) is a link.
+        rf"|\[[A-Za-z_]\w{{0,48}}(?:\.{{1,2}}[A-Za-z_]\w{{0,48}}){{1,9}}\](?![(\[:])"
+        rf"|\[[A-Za-z_]\w{{0,48}}(?:\.{{1,2}}[A-Za-z_]\w{{0,48}}){{0,9}};[a-z]{{2,20}}=(?:[^\[\]{_NO_CONTROL}]|\[[^\[\]{_NO_CONTROL}]{{1,99}}\]){{0,500}}\]"
+        # Of docx-templates: +++FOR film IN films+++, +++= film.title+++, +++$film.title+++
+        rf"|(?<!\+)\+\+\+ ?(?:(?:QUERY|CMD_NODE|ALIAS|FOR|END-FOR|IF|END-IF|INS|EXEC|IMAGE|LINK|HTML)(?![\w-])|[=!*$])"
+        rf"(?:(?!\+\+\+)[^{_NO_CONTROL}]){{0,500}}\+\+\+"
         rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>|\[%[^\[\]%{_NO_CONTROL}]{{1,200}}%\]"  # <%= name %>, [% name %]
         r"|<<[A-Za-z_][\w.-]{0,98}>>"  # <<name>>
         rf"|\*\|[^|*{_NO_CONTROL}]{{1,99}}\|\*"  # *|NAME|*
@@ -149,7 +157,10 @@ _PATTERNS = {
         rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
-        rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf
+        # /help, a command of a chat; in subtitles, a line in italics begins so, or stands between two slashes.
+        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])/[a-z][a-z0-9_-]{{2,98}}(?![\w/.])(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+        r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
+        rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf, word/document.xml
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
         r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
         rf"|(?<![\w@#&])@[^\W\d_]\w{{0,99}}(?:(?:-|\.(?=[^\W\dA-Z_])){_HANDLE_PART}){{0,9}}"  # @name, @a-name, @a.name

@@ -554,3 +554,9 @@ def test_a_number_inside_two_elements_is_a_word_of_the_sentence() -> None:
     # Directly behind a word it is the mark of a note, as before.
     (segment,) = read_html(b'<p>The house<i><a href="#">7</a></i> is here.</p>').segments
     assert plain_text(segment.pieces) == "The house is here."
+
+
+def test_a_raised_word_behind_another_one_is_a_word_and_an_ending_is_none() -> None:
+    assert upper("<p>see Output<sup class='x'>Effects</sup></p>") == "<p>SEE OUTPUT <sup class='x'>EFFECTS</sup></p>"
+    endings = "<p>XIX<sup>ème</sup> M<sup>lle</sup> dog<sup>TM</sup> x<sup>max</sup></p>"
+    assert upper(endings).count(" ") == endings.count(" ")

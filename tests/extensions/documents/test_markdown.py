@@ -878,3 +878,14 @@ def test_directives_of_myst_keep_their_options_and_have_text(source: str, wanted
 def test_a_directive_of_myst_that_stays_is_named(source: str, caplog: pytest.LogCaptureFixture) -> None:
     assert "The cat" in upper(source)
     assert "a directive of MyST" in caplog.text
+
+
+def test_the_settings_of_a_slide_stay_but_their_titles() -> None:
+    slides = "---\ntheme: seriph\n---\n\n# hello\n\n---\nlayout: two-cols\nclass: big dog\ntitle: the dog\n---\n\n# the cat\n"
+    slides += "\n---\ndragPos:\n  square: 1,2,_\n---\n\n<<< @/snippets/external.ts#part\n\nred: dog\n---\n"
+    wanted = slides.replace("hello", "HELLO").replace("the dog", "THE DOG").replace("the cat", "THE CAT")
+    assert upper(slides) == wanted.replace("red: dog", "RED: DOG")
+
+
+def test_a_title_between_two_lines_of_a_text_without_settings_is_a_title() -> None:
+    assert upper("the dog\n\n---\nnote: red\n---\n") == "THE DOG\n\n---\nNOTE: RED\n---\n"

@@ -270,3 +270,18 @@ def test_the_title_of_an_index_is_translated_where_the_program_writes_it_anew() 
     template = "<text:index-title-template>The %s</text:index-title-template><text:index-entry-text/>"
     found = result(f"x</text:p>{template % 'dog'}<text:p>y")
     assert (template % "dog").replace("The dog", "THE DOG") in found
+
+
+def test_the_titles_of_a_chart_are_translated_and_the_names_of_its_data_stay() -> None:
+    names = 'xmlns:o="urn:o" xmlns:chart="urn:oasis:names:tc:opendocument:xmlns:chart:1.0" '
+    names += 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    inside = (
+        "<chart:title><text:p>red <text:span>dog</text:span></text:p></chart:title><o:x><text:p>big cat</text:p></o:x>"
+    )
+    inside += "<chart:axis><chart:title><text:p>years</text:p></chart:title></chart:axis>"
+    chart = f"<o:doc {names}>{inside}</o:doc>"
+    parts = {**unpacked(odt("<text:p>hello</text:p>")), "Object 1/content.xml": chart, "Object 2/content.xml": ""}
+    found = unpacked(done(read_odt(packed(parts)), UPPER).data)
+    wanted = chart.replace("red ", "RED ").replace("dog", "DOG").replace("years", "YEARS")
+    assert found["Object 1/content.xml"] == wanted
+    assert found["Object 2/content.xml"] == ""

@@ -501,3 +501,20 @@ def test_a_text_inside_a_code_of_a_message_is_named() -> None:
     found = done(read_xliff(xliff(unit(source)).encode()))
     assert '{n, plural, other {<ph id="1">x<sub>A cat</sub></ph> DOGS}}' in found.data.decode()
     assert [doubt.reason for doubt in found.doubts] == [CODES_OF_MESSAGE]
+
+
+@pytest.mark.parametrize(
+    ("source", "of_file", "keeps"),
+    [
+        ("One dog:\n\n - two cats\nthree", 'datatype="plaintext"', True),
+        ("One dog:\r\ntwo cats", 'datatype="resx"', True),
+        ("One dog:\n      two cats", 'datatype="plaintext"', False),
+        ("One dog\n   ", 'datatype="plaintext"', False),
+        ("One dog:\ntwo cats", 'datatype="html"', False),
+        ("One dog:\ntwo cats", 'datatype="plaintext" original="ng2.template"', False),
+    ],
+)
+def test_lines_of_plain_text_that_begin_at_the_edge_stay_lines(source: str, of_file: str, keeps: bool) -> None:
+    text = re.sub(r'(?:datatype|original)="[^"]*" ?', "", xliff(unit(source))).replace("<file ", f"<file {of_file} ")
+    [segment] = read_xliff(text.encode()).segments
+    assert segment.keeps_spaces is keeps

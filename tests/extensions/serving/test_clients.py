@@ -10,6 +10,7 @@ from pathlib import Path
 import deepl
 import pytest
 from deep_translator import LibreTranslator
+from deepl.api_data import MultilingualGlossaryDictionaryEntries
 from libretranslatepy import LibreTranslateAPI
 
 from transformer_cli.config import Direction
@@ -128,6 +129,27 @@ def test_deepl_writes_and_deletes_glossaries(deepl_client: deepl.DeepLClient) ->
             deepl_client.get_glossary_entries(each)
     with pytest.raises(deepl.DeepLException, match="cannot be deleted"):
         deepl_client.delete_glossary("numbers")
+
+
+@pytest.mark.long
+def test_deepl_writes_and_deletes_glossaries_of_version_3(deepl_client: deepl.DeepLClient) -> None:
+    terms = {"uno": "sette", "due": "sette sette"}
+    sent = MultilingualGlossaryDictionaryEntries("EN", "IT", terms)
+    made = deepl_client.create_multilingual_glossary("my terms", [sent])
+    [dictionary] = made.dictionaries
+    assert (made.name, dictionary.source_lang, dictionary.target_lang, dictionary.entry_count) == (
+        "my terms",
+        "EN",
+        "IT",
+        2,
+    )
+    [entries] = deepl_client.get_multilingual_glossary_entries(made, "EN", "IT").dictionaries
+    assert entries.entries == "uno\tsette\ndue\tsette sette"
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        deepl_client.get_multilingual_glossary_entries(made, "IT", "EN")
+    deepl_client.delete_multilingual_glossary(made)
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        deepl_client.get_multilingual_glossary(made)
 
 
 @pytest.mark.long

@@ -268,7 +268,8 @@ def test_xml_may_have_a_document_type(client: TestClient) -> None:
     assert (refused.status_code, "entity" in refused.json()["message"]) == (400, True)
 
 
-GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "uno\tdue"}
+DICTIONARY = {"source_lang": "EN", "target_lang": "IT", "entries": "uno\tdue"}
+GLOSSARY = {"name": "a", **DICTIONARY}
 
 
 @pytest.mark.long
@@ -299,6 +300,25 @@ def test_a_glossary_that_cannot_be_used_is_refused(client: TestClient, values: d
     assert answer.status_code == 400
     assert message in answer.json()["message"]
     assert client.get("/v2/glossaries").json() == {"glossaries": []}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("dictionaries", "message"),
+    [
+        ([], "'dictionaries' not specified"),
+        ("uno", "dictionaries must be a list of objects"),
+        (["uno"], "dictionaries must be a list of objects"),
+        ([DICTIONARY, DICTIONARY], "one dictionary"),
+        ([{**DICTIONARY, "entries": ""}], "'entries' not specified"),
+        ([{**DICTIONARY, "source_lang": "ZZ"}], "'source_lang'"),
+    ],
+)
+def test_a_glossary_of_version_3_has_one_dictionary(client: TestClient, dictionaries: object, message: str) -> None:
+    answer = client.post("/v3/glossaries", json={"name": "a", "dictionaries": dictionaries})
+    assert answer.status_code == 400
+    assert message in answer.json()["message"]
+    assert client.get("/v3/glossaries").json() == {"glossaries": []}
 
 
 def test_a_glossary_is_made_ready_for_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair, pair_digest
 from transformer_cli.data.selection import DigestSet
 from transformer_cli.text.language_detection import LanguageDetector
-from transformer_cli.text.languages import plain_code
+from transformer_cli.text.languages import LANGUAGE_OF_SCRIPT, plain_code, script_of
 
 REPLACEMENT_CHARACTER = "\ufffd"
 # Entities that programs write into plain text; &c. and R&D; are no entities.
@@ -118,6 +118,8 @@ class HeldOutForms:
 _MIN_LETTERS = 20
 _MIN_PROBABILITY = 0.8
 _MAX_CHARACTERS = 200
+# Scripts in which the model has seen no language, although it knows their languages in other letters.
+_UNSEEN_SCRIPTS = frozenset(["JAVANESE", "MONGOLIAN"])
 # Languages that are so alike, or so often named by each other's code, that the model does not decide.
 _ALIKE = (
     {"no", "nb", "nn", "da"},
@@ -134,11 +136,15 @@ class SentenceLanguageDetector(LanguageDetector):
     """Recognises languages; single sentences only if they are long enough and the model is sure."""
 
     def language_of(self, text: str) -> str | None:
-        """The language of a text; None if it is too short, or the model is not sure."""
+        """The language of a text; None if it is too short, in a script that the model does not know, or the model is not sure."""
         beginning = text[:_MAX_CHARACTERS]
-        if sum(map(str.isalpha, beginning)) < _MIN_LETTERS:
+        if sum(map(str.isalpha, beginning)) < _MIN_LETTERS or not self._knows_script(beginning):
             return None
         return self.most_probable(beginning, at_least=_MIN_PROBABILITY)
+
+    def _knows_script(self, text: str) -> bool:
+        script = "LATIN" if text.isascii() else script_of(text)
+        return script == "LATIN" or (script not in _UNSEEN_SCRIPTS and LANGUAGE_OF_SCRIPT.get(script) in self.languages)
 
     def can_tell(self, language: str) -> bool:
         """Whether the model knows a language."""

@@ -73,8 +73,11 @@ _SETTINGS = re.compile(
     r"\A(?:(?=(?:.*\n){0,20}?(?i:title|slug|layout|template):)(?:[A-Za-z][\w-]{0,40}:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
     r"|%[ \t].*\n(?:[ \t]+\S.*\n|%.*\n)*)(?=[ \t]*(?:\n|\Z))"
 )
-
-
+# Of a slide of Slidev, in a file that has settings at its beginning, too. CommonMark would read a title below a line.
+_SETTINGS_OF_SLIDE = re.compile(
+    r"(?<=\n\n)---[ \t]*\n[a-z][\w.-]{0,40}:(?:[ \t].*)?\n"
+    r"(?:(?:[A-Za-z][\w.-]{0,40}:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|\#.*|[ \t]*)\n){0,60}?---[ \t]*(?=\n|\Z)"
+)
 _NAMES_OF_TEXTS = "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
 
 
@@ -141,8 +144,10 @@ class _Reader:
         parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace("\0", "\ufffd")
         front = FRONT_MATTER.match(parsed) or _SETTINGS.match(parsed)
         if front is not None:
-            self._read_settings(front[0].count("\n"))
-            parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
+            self._read_settings(0, front[0].count("\n"))
+            parsed = _without_signs(front) + parsed[front.end() :]
+            if text[:1] == "-":
+                parsed = _SETTINGS_OF_SLIDE.sub(self._without_settings_of_slide, parsed)
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
         self._inline.is_reading = False
@@ -188,17 +193,21 @@ class _Reader:
             place = f"line {self._numbers.number_at(start + slot.start)}"
             self.slots.append(moved_slot(slot, start, place))
 
-    def _read_settings(self, num_rows: int) -> None:
-        """Read the titles and descriptions among the settings in the first rows of a text."""
+    def _without_settings_of_slide(self, match: re.Match[str]) -> str:
+        first = match.string.count("\n", 0, match.start())
+        self._read_settings(first, first + match[0].count("\n"))
+        return _without_signs(match)
+
+    def _read_settings(self, first: int, last: int) -> None:
+        """Read the titles and descriptions among the settings in the rows from `first` to the one before `last`."""
         has_marks = self._text[:1] in ("-", "+")
-        last = min(num_rows, len(self._lines)) - 1
-        end = self._lines[last][1]
-        lines_of_toml = _LINES_OF_TOML.finditer(self._text, 0, end) if self._text[:1] == "+" else ()
+        start, end = self._lines[first][0], self._lines[min(last, len(self._lines)) - 1][1]
+        lines_of_toml = _LINES_OF_TOML.finditer(self._text, start, end) if self._text[:1] == "+" else ()
         inside = [each.span() for each in lines_of_toml]
         if self._text[:1] == "-":
-            self._read_values_below(end)
+            self._read_values_below(start, end)
         pattern = _TEXT_OF_SETTINGS if has_marks else _TEXT_WITHOUT_COMMENTS
-        for match in pattern.finditer(self._text, 0, end):
+        for match in pattern.finditer(self._text, start, end):
             at = bisect_right(inside, (match.start(), end)) - 1
             if at >= 0 and match.start() < inside[at][1]:
                 continue
@@ -214,8 +223,8 @@ class _Reader:
                 quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]
                 self._add(*match.span(kind), segment, partial(_as_setting, quote))
 
-    def _read_values_below(self, end: int) -> None:
-        for match in _VALUE_BELOW.finditer(self._text, 0, end):
+    def _read_values_below(self, start: int, end: int) -> None:
+        for match in _VALUE_BELOW.finditer(self._text, start, end):
             if not self._read_lines_of_setting(match, end) and _LINES_BELOW.match(self._text, match.end(), end):
                 self._keep_setting(match.start())
 
@@ -491,6 +500,11 @@ def _gapless(text: str, events: Sequence[InlineEvent]) -> Iterator[InlineEvent]:
         place = event.end
     if place < len(text):
         yield InlineEvent(place, len(text), None, shown=text[place:])
+
+
+def _without_signs(match: re.Match[str]) -> str:
+    """The line ends of what a pattern has found."""
+    return re.sub(r"[^\n]", "", match[0])
 
 
 def _one_line(text: str) -> str:

@@ -40,6 +40,8 @@ _KEPT = re.compile(
     # The label of MyST before a title or figure, to which its links lead: (my-label)=
     r"|\([^\s()][^()]*+\)=[ \t]*"
     # Of MDX, which Docusaurus reads in .md, too.
+    # Code of a file, of VitePress: <<< @/snippets/a.ts#region
+    r"|<<<[ \t]*(?:@|\.{1,2})?/\S.*"
     r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
 )
@@ -53,7 +55,7 @@ _DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{2,}}(?: +-{{1,}})+ *")
 _LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.

@@ -32,6 +32,8 @@ from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_a
 from transformer_cli.process.errors import DataError
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+_CHART = "urn:oasis:names:tc:opendocument:xmlns:chart:1.0"
+_TITLES = frozenset(["title", "subtitle", "footer"])
 _PARTS = ("content.xml", "styles.xml")
 _MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
@@ -80,7 +82,25 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         if name in archive.namelist()
     }
     levels = _levels_of_styles(xmls)
-    return ZipDocument(data, {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()})
+    parts = {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()}
+    for name in archive.namelist():
+        if name.endswith("/content.xml") and _CHART.encode() in (part := read_part(archive, name, options.limits)):
+            xml = read_xml(part, options, part=name)
+            if slots := _titles_of_chart(xml, options):
+                parts[name] = SplicedDocument(xml.content, tuple(slots))
+    return ZipDocument(data, parts)
+
+
+def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> list[Slot]:
+    """The titles of a chart and its axes; its other texts are names of data, or stand in a table beside it."""
+    titles = [each for each in xml.root.walk() if each.space == _CHART and each.local in _TITLES]
+    paragraphs = [each for title in titles for each in title.elements if _is_paragraph(each)]
+    found = [
+        slot
+        for number, paragraph in enumerate(options.watch.over(paragraphs), 1)
+        for slot in _slots_of_paragraph(xml, paragraph, {}, f"title {number}")
+    ]
+    return [slot._replace(segment=options.watch.counted(slot.segment)) for slot in found]
 
 
 def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:

@@ -243,12 +243,13 @@ def with_values_around_words(
     return tuple(piece for piece in found if piece)
 
 
+_RAISED = re.compile(r"<sup[\s>]", re.IGNORECASE)
 # Links and emphasis of Markdown and HTML.
 _WRITTEN_BY_HAND = re.compile(r"[\[*_~]|<(?:a|b|em|i|mark|strong|u)\b", re.IGNORECASE)
 
 
 def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Pieces with a space where a range of several words touches a word outside of it, as in see[the page](url): they are no word.
+    """Pieces with a space where a range of several words, or a raised word, touches a word outside of it: see[the page](url), dog<sup>new</sup>.
 
     A range inside one word, as in <b>O</b>nce and [dog](url)s, stays in it; and so do the formats of office documents, which
     may begin inside a word by a slip of the mouse.
@@ -265,9 +266,13 @@ def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     for at, piece in enumerate(pieces):
         if not isinstance(piece, Markup) or piece.role is not Role.OPEN or piece.number not in ends:
             continue
+        end = ends[piece.number]
+        if _RAISED.match(piece.raw) and _are_two_words(
+            plain_text(pieces[max(0, at - 1) : at]), plain_text(pieces[at:end])
+        ):
+            spaces.add(at)
         if _WRITTEN_BY_HAND.match(piece.raw) is None:
             continue
-        end = ends[piece.number]
         first = bisect_right(words, places[at], key=lambda word: word[1])
         if first + 1 < len(words) and words[first + 1][0] < places[end]:
             spaces |= {place for place in (at, end + 1) if before[place] and behind[place]}
@@ -276,6 +281,13 @@ def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     return tuple(
         merged([part for at, piece in enumerate(pieces) for part in ([" ", piece] if at in spaces else [piece])])
     )
+
+
+def _are_two_words(before: str, raised: str) -> bool:
+    """Whether raised text is a word of its own behind another one, and no ending as of XIX\u00e8me, 1st or Mlle."""
+    found = _WORD_AT_END.search(before)
+    lengths = (len(found[0]) if found else 0, len(raised))
+    return found is not None and min(lengths) > 2 and f"{found[0]}{raised}".isalpha() and not found[0].isupper()
 
 
 def _ends_of_words(pieces: Sequence[Piece], edge: slice) -> list[bool]:

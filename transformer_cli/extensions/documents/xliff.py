@@ -52,6 +52,11 @@ _VALUE = re.compile(r"(?:INTERPOLATION|ICU|PH)(?:_\d+)?")
 _PROTECTED = frozenset(["protected", "x-protected", "x-dnt"])
 # The state of a target in which no person has touched it yet.
 _OPEN_STATES = frozenset(["new", "needs-translation"])
+# What the texts of a file were, where a line break is one in the program, too; and the name of a template, where it is a space.
+_PLAIN_TYPES = frozenset(["plaintext", "resx", "winres", "po", "javapropertyresourcebundle"])
+_TEMPLATE_OF_ANGULAR = "ng2.template"
+# Several lines that begin at the edge, perhaps behind one space; an editor of XML would indent them.
+_WRITTEN_LINES = re.compile(r"\S[^\n]*+(?:(?:\n[ \t\r]*+(?=\n))*+\n ?\S[^\n]*+)+\s*+")
 
 
 def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
@@ -78,7 +83,7 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     slots: list[Slot] = []
     edits: list[Edit] = []
     units: list[Element] = []
-    keeping = _starts_of_units_that_keep_spaces(xml.root)
+    keeping = _starts_of_units_that_keep_spaces(xml)
     for file in xml.root.walk():
         if file.local == "file":
             of_file = _units(file)
@@ -110,21 +115,31 @@ def _units(element: Element) -> list[Element]:
     return [unit for child in element.elements for unit in _units(child)]
 
 
-def _starts_of_units_that_keep_spaces(root: Element) -> set[int]:
-    """Where the units begin whose white space has a meaning: they, their source or an element around them says so."""
+def _starts_of_units_that_keep_spaces(xml: XmlText) -> set[int]:
+    """Where the units begin whose white space has a meaning: they, their source or an element around them says so.
+
+    Where none says anything, the lines of a source of plain text have one if nobody can have broken them for the look of the file.
+    """
     found: set[int] = set()
-    waiting = [(root, False)]
+    waiting: list[tuple[Element, bool | None, bool]] = [(xml.root, None, False)]
     while waiting:
-        element, keeps = waiting.pop()
+        element, keeps, is_plain = waiting.pop()
         given = element.attributes.get("xml:space")
         keeps = keeps if given is None else given == "preserve"
+        if element.local == "file":
+            is_template = element.attributes.get("original") == _TEMPLATE_OF_ANGULAR
+            is_plain = element.attributes.get("datatype") in _PLAIN_TYPES and not is_template
         if element.local == "trans-unit":
             source = element.child("source")
             of_source = None if source is None else source.attributes.get("xml:space")
-            if keeps if of_source is None else of_source == "preserve":
+            keeps = keeps if of_source is None else of_source == "preserve"
+            if keeps is None and source is not None and is_plain:
+                content = xml.content.text[source.inner_start : source.inner_end]
+                keeps = _WRITTEN_LINES.fullmatch(content) is not None
+            if keeps:
                 found.add(element.start)
         else:
-            waiting += [(child, keeps) for child in element.elements]
+            waiting += [(child, keeps, is_plain) for child in element.elements]
     return found
 
 

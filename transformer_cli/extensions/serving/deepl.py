@@ -84,6 +84,10 @@ class ServedGlossary:
         dictionary = {name: facts.pop(name) for name in ("source_lang", "target_lang", "entry_count")}
         return {**facts, "dictionaries": [dictionary]}
 
+    def entries(self) -> str:
+        """Its terms, one pair on each line, with a tab between them."""
+        return "\n".join(f"{entry.source}\t{entry.target}" for entry in self.terms.entries)
+
 
 Glossaries = dict[str, ServedGlossary]
 
@@ -237,7 +241,10 @@ class DeepLApi:
             Route("/v2/glossaries/{name}", self.delete_glossary, methods=["DELETE"]),
             Route("/v2/glossaries/{name}/entries", self.entries, methods=["GET"]),
             Route("/v3/glossaries", self.glossaries_of_v3, methods=["GET"]),
+            Route("/v3/glossaries", self.create_glossary_of_v3, methods=["POST"]),
             Route("/v3/glossaries/{name}", self.glossary_of_v3, methods=["GET"]),
+            Route("/v3/glossaries/{name}", self.delete_glossary, methods=["DELETE"]),
+            Route("/v3/glossaries/{name}/entries", self.entries_of_v3, methods=["GET"]),
         ]
 
     async def translate(self, request: Request) -> JSONResponse:
@@ -402,17 +409,33 @@ class DeepLApi:
     async def create_glossary(self, request: Request) -> JSONResponse:
         """POST /v2/glossaries: a new glossary; it stays until the server ends."""
         values = await self._values(request)
-        _require(values, "name", "source_lang", "target_lang", "entries")
+        return JSONResponse((await self._created(request, values, values)).as_json(), 201)
+
+    async def create_glossary_of_v3(self, request: Request) -> JSONResponse:
+        """POST /v3/glossaries: a new glossary of one direction, as a model has."""
+        values = await self._values(request)
+        _require(values, "name")
+        dictionaries = values.objects("dictionaries")
+        if not dictionaries:
+            raise bad_request("Parameter 'dictionaries' not specified.")
+        if len(dictionaries) > 1:
+            raise bad_request("Value for 'dictionaries' not supported; a glossary has one dictionary here.")
+        return JSONResponse((await self._created(request, values, dictionaries[0])).as_json_of_v3(), 201)
+
+    async def _created(self, request: Request, values: RequestValues, dictionary: RequestValues) -> ServedGlossary:
+        """A new glossary with the name among `values` and the languages and terms of a dictionary."""
+        _require(values, "name")
+        _require(dictionary, "source_lang", "target_lang", "entries")
         given_name = values.text("name")
         if len(given_name) > _MAX_CHARACTERS_OF_NAME:
             raise bad_request(
                 f"Parameter 'name' has {len(given_name)} characters, but at most {_MAX_CHARACTERS_OF_NAME} are possible."
             )
-        entries_format = values.text("entries_format") or "tsv"
+        entries_format = dictionary.text("entries_format") or "tsv"
         if entries_format not in ("tsv", "csv"):
             raise bad_request("Value for 'entries_format' not supported; tsv and csv are.")
-        languages = Direction(self._language(values, "source_lang"), self._language(values, "target_lang"))
-        terms = sent_terms(values.text("entries"), entries_format)
+        languages = Direction(self._language(dictionary, "source_lang"), self._language(dictionary, "target_lang"))
+        terms = sent_terms(dictionary.text("entries"), entries_format)
         self._check_room(terms)
         unique = str(uuid.uuid4())
         owner = self._owner(request, values)
@@ -423,7 +446,7 @@ class DeepLApi:
         self._check_room(terms)
         self._sent_glossaries[unique] = created
         self._required[unique] = required
-        return JSONResponse(created.as_json(), 201)
+        return created
 
     async def delete_glossary(self, request: Request) -> Response:
         """DELETE /v2/glossaries/ID: forget a glossary that a client has sent."""
@@ -441,8 +464,7 @@ class DeepLApi:
     async def entries(self, request: Request) -> Response:
         """GET /v2/glossaries/ID/entries: its terms, one pair on each line, with a tab between them."""
         found = await self._glossary_of_path(request)
-        lines = (f"{entry.source}\t{entry.target}" for entry in found.terms.entries)
-        return Response("\n".join(lines), media_type="text/tab-separated-values")
+        return Response(found.entries(), media_type="text/tab-separated-values")
 
     async def glossaries_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
@@ -452,6 +474,18 @@ class DeepLApi:
     async def glossary_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries/ID: one of them."""
         return JSONResponse((await self._glossary_of_path(request)).as_json_of_v3())
+
+    async def entries_of_v3(self, request: Request) -> JSONResponse:
+        """GET /v3/glossaries/ID/entries: the terms of its dictionary, if it is of the languages that the request names."""
+        values = await self._values(request)
+        _require(values, "source_lang", "target_lang")
+        found = await self._glossary_of_path(request)
+        wanted = Direction(self._language(values, "source_lang"), self._language(values, "target_lang"))
+        if wanted != found.languages:
+            raise RefusedRequest(404, "The glossary has no dictionary of these languages.")
+        [dictionary] = found.as_json_of_v3()["dictionaries"]
+        del dictionary["entry_count"]
+        return JSONResponse({"dictionaries": [{**dictionary, "entries": found.entries(), "entries_format": "tsv"}]})
 
     def _check_room(self, terms: Glossary) -> None:
         """Refuse a further glossary if those of clients would take too much memory."""

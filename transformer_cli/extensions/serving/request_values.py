@@ -216,6 +216,17 @@ class RequestValues:
         found = self.texts(name)
         return [found] if isinstance(found, str) else found
 
+    def objects(self, name: str) -> list["RequestValues"]:
+        """A parameter of JSON that is a list of objects.
+
+        Raises:
+            RefusedRequest: it is something else.
+        """
+        found = self._values.get(name) or []
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            raise bad_request(f"Invalid request: {name} must be a list of objects")
+        return [RequestValues(each, is_json=self.is_json) for each in found]
+
     def needed_texts(self, *names: str) -> list[str]:
         """Parameters that are one text each, and not empty."""
         found = [self.text(name) for name in names]
