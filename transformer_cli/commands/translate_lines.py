@@ -16,6 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
+from transformer_cli.commands.command_line import files_among
 from transformer_cli.commands.input_lines import (
     check_input,
     count_lines,
@@ -50,7 +51,7 @@ from transformer_cli.decoding.quality import Drift, read_quality
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.messages import escaped, escaped_in_json
+from transformer_cli.process.messages import escaped, escaped_in_json, for_shell
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
@@ -346,7 +347,7 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
         raise UsageError(
             f"{folder}: no calibration of this checkpoint for {translator.pipeline.languages}, so nothing is known about the quality "
             "of its translations",
-            hint=f"make one: tfm calibrate --run {run.path if run else folder}",
+            hint=f"make one: tfm calibrate --run {for_shell(run.path if run else folder)}",
         )
     if quality.threshold is None:
         raise UsageError(
@@ -714,11 +715,11 @@ def _check_memory(path: Path) -> None:
 
 def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> None:
     if given is not None and not isinstance(given, Path):
-        for sentence in filter(os.path.isfile, given):
+        for sentence in files_among(given):
             logger.warning(
                 "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
                 sentence,
-                sentence,
+                for_shell(sentence),
             )
         for sentence in given:
             # `Path.is_dir` raises an error for a name that is too long to be one.
@@ -726,7 +727,7 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
                 logger.warning(
                     "%s is a run, but its name is translated; did you mean --run %s?",
                     sentence,
-                    sentence,
+                    for_shell(sentence),
                 )
         return
     read = os.fstat(0) if given is None else check_input(given)

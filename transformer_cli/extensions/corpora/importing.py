@@ -2,7 +2,6 @@
 
 import logging
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -44,6 +43,7 @@ from transformer_cli.extensions.corpora.translation_memories import (
 )
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.process.imports import require_extra
+from transformer_cli.process.messages import for_shell
 from transformer_cli.storage import staged_file
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
@@ -207,7 +207,7 @@ def _hints_of_a_memory(path: Path) -> Iterator[None]:
         if hint.startswith("name its encoding"):
             error.hint = (
                 "name its encoding with --encoding; an input in UTF-8 stays UTF-8. If the input has a third encoding, make a table in UTF-8, and give "
-                f"that to --memory: tfm data import {shlex.quote(str(path))} --encoding NAME --output NEW.tsv"
+                f"that to --memory: tfm data import {for_shell(path)} --encoding NAME --output NEW.tsv"
             )
         elif _FOREIGN_OPTION.search(hint):
             error.hint = (
