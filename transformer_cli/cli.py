@@ -9,6 +9,7 @@ import io
 import itertools
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
@@ -24,8 +25,8 @@ from typer.main import get_command, get_group
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.process.errors import TfmError, UsageError, is_out_of_memory
-from transformer_cli.process.messages import escaped
+from transformer_cli.process.errors import CannotCreateError, MissingInputError, TfmError, UsageError, is_out_of_memory
+from transformer_cli.process.messages import escaped, for_shell
 from transformer_cli.process.torchrun import NUM_PROCESSES, require_single_process
 
 
@@ -364,6 +365,7 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
         return
+    _require_quoted(command, ctx, args)
     try:
         values, others, order = command.make_parser(ctx).parse_args(list(args))
     except Exception as error:
@@ -382,6 +384,32 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
         if meant := _similar(others[0], commands):
             raise unknown_command(ctx, others[0], meant)
         _check_others(command, values, others)
+
+
+def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
+    """Refuse a file whose name has spaces and lacks quotation marks, so that the shell has made several words of it.
+
+    Words that may be sentences are left to the command.
+    """
+    if ctx.parent is None:
+        return
+    from transformer_cli.commands.command_line import end_of_name
+
+    has_sentences = isinstance(command, SentenceCommand)
+    names: list[str] = []
+    meant: list[str] = []
+    start = 0
+    while start < len(args):
+        is_sentence = has_sentences and not args[max(start - 1, 0)].startswith("-")
+        end = start + 1 if is_sentence else max(end_of_name(args, start), start + 1)
+        meant.append(" ".join(args[start:end]))
+        names += [meant[-1]] * (end > start + 1)
+        start = end
+    if names:
+        raise UsageError(
+            f"{names[0]}: a name with spaces needs quotation marks; without them it is {len(names[0].split(' '))} words",
+            hint=f"{ctx.command_path} {shlex.join(meant)}",
+        )
 
 
 def _similar(name: str, commands: Iterable[str]) -> str:
@@ -496,7 +524,7 @@ def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> No
     if name in options and name not in values:
         raise UsageError(
             f"{others[0]}: an argument, where an option is expected",
-            hint=f"did you mean --{name} {others[0]}?",
+            hint=f"did you mean --{name} {for_shell(others[0])}?",
         )
 
 
@@ -511,7 +539,7 @@ def _check_option(option: Any, value: Any, count: int) -> None:
     if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
         raise UsageError(
             f"{option.opts[0]} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
-            hint=f"give a file in it: {option.opts[0]} {value}NAME",
+            hint=f"give a file in it: {option.opts[0]} {for_shell(value + 'NAME')}",
         )
 
 
@@ -551,7 +579,7 @@ class SentenceCommand(CarefulCommand):
 def _refusal(sentence: str, ctx: Any) -> UsageError:
     return UsageError(
         f"{sentence}: begins with a dash, so it is read as an option",
-        hint=f"write -- before such sentences, behind all options: {ctx.command_path} -- '{sentence}'",
+        hint=f"write -- before such sentences, behind all options: {ctx.command_path} -- {for_shell(sentence)}",
     )
 
 
@@ -658,6 +686,9 @@ _HINTS = {
     errno.EMFILE: "this process may not open more files; allow more with ulimit -n",
 }
 
+_OF_HOME = re.compile(r"(?:^|[\s/])(~[^\s/:]*/.+?)(?=: |$)", re.MULTILINE)
+"""A path that begins in a home folder, in a message about a file that is not found."""
+
 _NO_THREAD = (
     "no further thread can be started: memory, or the threads of this user, are used up\n"
     "  hint: end other programs, or allow more threads with ulimit -u"
@@ -688,6 +719,9 @@ def _exit_after(error: BaseException) -> None:
     if isinstance(error, TfmError):
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
+        elif isinstance(error, MissingInputError | CannotCreateError) and (home := _OF_HOME.search(error.message)):
+            meant = for_shell(os.path.expanduser(home[1]))
+            error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"
         _exit_with_error(f"tfm: {error}", error.exit_code)
     if isinstance(error, BrokenPipeError | SystemExit):  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (

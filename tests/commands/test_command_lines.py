@@ -159,6 +159,96 @@ def test_a_corpus_in_the_place_of_a_config_is_named(answer: Answer) -> None:
     assert "tfm data import memory.tmx" in answer("train", "--config", "memory.tmx")[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["init", "my", "own", "pairs.csv"], "tfm init 'my own pairs.csv'"),
+        (["data", "check", "my", "own", "pairs.csv"], "tfm data check 'my own pairs.csv'"),
+        (["train", "--config", "my", "uk.yaml", "--set", "seed=2"], "tfm train --config 'my uk.yaml' --set seed=2"),
+        (["score", "my", "uk.yaml", "my", "uk.yaml"], "tfm score 'my uk.yaml' 'my uk.yaml'"),
+        (["translate", "--input", "my", "uk.yaml"], "tfm translate --input 'my uk.yaml'"),
+    ],
+)
+def test_a_file_whose_name_lacks_quotation_marks_is_answered_with_them(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    Path("my own pairs.csv").write_text("English,Italian\nYes.,Sì.\n", encoding="utf-8")
+    Path("my uk.yaml").touch()
+    code, talk = answer(*arguments)
+    assert code == 2
+    assert "a name with spaces needs quotation marks" in talk
+    assert talk.endswith(f"hint: {hint}\n")
+
+
+def test_words_that_are_the_name_of_a_file_together_are_warned_of(answer: Answer) -> None:
+    Path("my text").write_text("Yes.\n", encoding="utf-8")
+    code, talk = answer("translate", "my", "text", "Thank you.", "--run", RUN)
+    assert code == 0
+    assert "my text is a file, but its name is translated, not its lines; did you mean --input 'my text'?" in talk
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["train", "--config", "my pairs.csv"], "tfm init 'my pairs.csv' writes a config for it"),
+        (["train", "--config", "my ul.yaml"], "did you mean 'my uk.yaml'?"),
+        (["init", "my uk.yaml"], "take --config 'my uk.yaml'"),
+        (["init", "my pairs.csv", "a.it"], "tfm init 'my pairs.csv'"),
+        (["train", "my uk.yaml"], "--config 'my uk.yaml'?"),
+        (["exercises", "my uk", "--check"], "tfm exercises 'my uk' makes a folder of exercises"),
+        (["verify", "my run", "--run", "x"], "tfm verify 'my run'"),
+        (["explain", "Yes.", "--html", "my page.pdf", "--run", RUN], "--html 'my page.html'"),
+        (["translate", "-Don't go.", "--no"], """tfm translate -- '-Don'"'"'t go.'"""),
+    ],
+)
+def test_a_name_in_a_hint_is_quoted_for_a_shell(answer: Answer, arguments: list[str], hint: str) -> None:
+    for name in ("my pairs.csv", "my uk.yaml", "a.it"):
+        Path(name).write_text("Yes.,Sì.\n", encoding="utf-8")
+    code, talk = answer(*arguments)
+    assert code != 0
+    assert hint in talk
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["init", "~/no/x.csv"], "write /home/me/no/x.csv"),
+        (["train", "--config=~/my uk.yaml"], "write '/home/me/my uk.yaml'"),
+        (["translate", "--input", "~/x.txt", "--run", RUN], "write /home/me/x.txt"),
+        (["translate", "Yes.", "--glossary", "~/x.tsv", "--run", RUN], "write /home/me/x.tsv"),
+    ],
+)
+def test_a_tilde_in_quotation_marks_is_explained(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch, arguments: list[str], meant: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    code, talk = answer(*arguments)
+    assert code == 66
+    assert talk.endswith(f"a shell replaces ~ by the home folder only outside of quotation marks: {meant}\n")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "is_told"),
+    [
+        (["Good", "morning"], True),
+        (["good", "morning."], True),
+        (["The", "red", "car"], True),
+        (["Yes.", "no."], False),
+        (["Good", "Morning"], False),
+        (["house", "a.it"], False),
+        (["Good morning", "station"], False),
+        (["morning"], False),
+    ],
+)
+def test_words_of_one_sentence_are_told_to_need_quotation_marks(
+    answer: Answer, sentences: list[str], is_told: bool
+) -> None:
+    Path("a.it").touch()
+    code, talk = answer("translate", *sentences, "--run", RUN)
+    assert code == 0
+    assert ("write one sentence in quotation marks" in talk) == is_told
+
+
 def test_a_tab_in_a_config_is_answered_with_spaces(answer: Answer) -> None:
     Path("mine.yaml").write_text("name: mine\n\tseed: 1\n", encoding="utf-8")
     code, told = answer("train", "--config", "mine.yaml")

@@ -24,6 +24,7 @@ def said(
     chrf: float = 0.0,
     losses: Sequence[float] = (),
     reported: Sequence[float] = (),
+    overrides: Sequence[str] = (),
 ) -> list[str]:
     """The messages behind a training whose validations had these scores."""
     records: list[dict[str, Any]] = [
@@ -41,7 +42,7 @@ def said(
     done = training.TrainedRun(folder, 2, False, (limit,), "1 2 3")
     monkeypatch.setattr(training, "train", lambda *_, **__: done)
     with caplog.at_level(logging.INFO):
-        train_command(config)
+        train_command(config, list(overrides))
     return caplog.messages
 
 
@@ -69,6 +70,15 @@ def test_what_helps_follows_from_the_loss_that_the_run_has_measured(
         assert "more updates are no help. What helps: more pairs" in advice(1, 2, 3, losses=ended)
     assert "fell by 0.50" in advice(1.0, losses=[5.0], reported=[6.0, 5.5, 5.0])  # one validation
     assert "first: more than 2 updates. Then more pairs" in advice(1.0)  # nothing measured
+
+
+def test_a_poor_model_that_was_fine_tuned_is_compared_with_the_one_that_it_began_from(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A recipe of three epochs is no mistake of few updates."""
+    poor = said(caplog, monkeypatch, tmp_path, 3.0, losses=[5.0], overrides=["training.init_from=my run"])[-1]
+    assert "more than" not in poor
+    assert poor.endswith("tfm validate --run en-it --against 'my run'")
 
 
 def test_behind_a_good_model_the_next_step_is_a_calibration(

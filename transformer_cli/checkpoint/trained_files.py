@@ -42,6 +42,7 @@ from transformer_cli.process.errors import (
     StorageError,
     TfmError,
 )
+from transformer_cli.process.messages import for_shell
 from transformer_cli.storage import (
     MANIFEST_NAME,
     Content,
@@ -222,7 +223,7 @@ def _hint_on_names(run: str, names: list[str]) -> str:
     meant = Path(run).name.removesuffix(".yaml").removesuffix(".yml")
     close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
     if close:
-        return f"did you mean {close[0]}?"
+        return f"did you mean {for_shell(close[0])}?"
     if not names:
         return _TRAIN
     more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""

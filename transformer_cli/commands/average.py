@@ -13,6 +13,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint import Checkpoint
@@ -72,7 +73,8 @@ def average_command(
         write_average(final, chosen, mean_of_checkpoints(chosen), is_marked=True)
     averaged = ", ".join(f"{step:,}" for step in sorted(found.step for found in chosen))
     logger.info("%s: the mean of the checkpoints of steps %s", final, averaged)
-    logger.info("try it: tfm translate --run %s, and score it: tfm validate --run %s", final, final)
+    name = for_shell(final)
+    logger.info("try it: tfm translate --run %s, and score it: tfm validate --run %s", name, name)
     typer.echo(final)
 
 

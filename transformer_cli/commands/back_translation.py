@@ -31,6 +31,7 @@ from transformer_cli.commands.synthetic_corpus import (
 )
 from transformer_cli.config import load_config
 from transformer_cli.process.errors import DataError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.storage import replace_file
 
 
@@ -81,7 +82,7 @@ def back_translated(
         "costs": {step: cost._asdict() for step, cost in costs.items()},
     }
     lines = [f"{path}: {number:,} pairs" for path, number in kept.items()]
-    lines += ["", *cost_lines(costs), "", f"next: tfm train --config {written}"]
+    lines += ["", *cost_lines(costs), "", f"next: tfm train --config {for_shell(written)}"]
     return facts, lines
 
 

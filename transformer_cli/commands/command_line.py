@@ -1,7 +1,8 @@
 """The options that several commands share, and checks of their values."""
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.process.errors import UsageError
+from transformer_cli.process.messages import for_shell
 
 ConfigOption = Annotated[
     str,
@@ -170,8 +172,37 @@ def check_page_name(option: str, page: Path | None) -> None:
     if page is not None and page.suffix.lower() not in ("", ".html", ".htm", ".xhtml"):
         raise UsageError(
             f"{option} {page}: the page is HTML, but this name ends in {page.suffix}",
-            hint=f"{option} {str(page).removesuffix(page.suffix)}.html",
+            hint=f"{option} {for_shell(page.with_suffix('.html'))}",
         )
+
+
+_MOST_WORDS = 20
+
+
+def end_of_name(words: Sequence[str], start: int) -> int:
+    """The place behind the words that together, with spaces between, name a file or folder; `start` if no such words begin there.
+
+    A shell makes several words of a name with spaces, unless it stands in quotation marks.
+    """
+    longest = start
+    for end in range(start + 1, min(start + _MOST_WORDS, len(words)) + 1):
+        if words[end - 1].startswith("-"):
+            break
+        if words[start] and os.path.exists(" ".join(words[start:end])):
+            if end == start + 1:  # the word alone is a name
+                return end
+            longest = end
+    return longest
+
+
+def files_among(words: Sequence[str]) -> Iterator[str]:
+    """The names of files among words, also those that have spaces."""
+    start = 0
+    while start < len(words):
+        end = max(end_of_name(words, start), start + 1)
+        if os.path.isfile(name := " ".join(words[start:end])):
+            yield name
+        start = end
 
 
 # Those of the commands that read a corpus whose format is found out.

@@ -83,6 +83,7 @@ def diversify_command(
     )
     from transformer_cli.config import load_config
     from transformer_cli.process.errors import UsageError
+    from transformer_cli.process.messages import for_shell
     from transformer_cli.storage import replace_file
 
     given = load_config(config, overrides or [])
@@ -146,7 +147,7 @@ def diversify_command(
         "",
         *cost_lines(costs),
         "",
-        f"next: tfm train --config {path}",
+        f"next: tfm train --config {for_shell(path)}",
     ]
     if trained:
         newest = trained[-1][0]

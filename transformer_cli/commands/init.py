@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,7 +18,7 @@ from transformer_cli.commands.command_line import (
 )
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError, UsageError
-from transformer_cli.process.messages import on_one_line
+from transformer_cli.process.messages import for_shell, on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
@@ -85,7 +84,7 @@ def init_command(
     facts = GivenFacts(source_field, target_field, source_language, target_language, encoding)
     found = survey(corpus if table is None else [str(table)], facts)
     size = _size(found)
-    origin = " ".join(["tfm init", *map(shlex.quote, corpus)])
+    origin = " ".join(["tfm init", *map(for_shell, corpus)])
     origin = origin if origin.isprintable() else "tfm init"
     text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
     replace_file(file, text.encode())
@@ -120,7 +119,7 @@ def _sheet_as_table(path: Path, encoding: str | None, *, force: bool) -> Path | 
     if table.exists() and not force:
         raise CannotCreateError(
             f"{table}: exists already, and the sheet of {path} would be written there",
-            hint=f"tfm init {shlex.quote(str(table))} reads that file; --force replaces it; "
+            hint=f"tfm init {for_shell(table)} reads that file; --force replaces it; "
             "tfm data import writes under another name",
         )
     require_extra("corpora", ("openpyxl",), purpose="a spreadsheet")
@@ -276,7 +275,7 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[
 
 
 def _next(file: Path, splits: Mapping[str, str]) -> list[str]:
-    name = shlex.quote(str(file))
+    name = for_shell(file)
     check = f"tfm data --config {name}"
     if _empty_splits(splits):
         return [f"wrote {file}", f"next: add pairs, then: {check}"]

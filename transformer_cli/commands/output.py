@@ -28,7 +28,7 @@ from transformer_cli.process.errors import (
     TryAgainError,
     UsageError,
 )
-from transformer_cli.process.messages import escaped, escaped_in_json, on_one_line
+from transformer_cli.process.messages import escaped, escaped_in_json, for_shell, on_one_line
 from transformer_cli.process.signals import cleaned_up, ended_after
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def check_output(path: Path | None) -> None:
         mode = stat.S_IMODE(status.st_mode)
         raise CannotCreateError(
             f"{path}: no permission to write to this file (its mode is {mode:04o})",
-            hint=f"permit it: chmod u+w {path}; or {_OTHER_OUTPUT}",
+            hint=f"permit it: chmod u+w {for_shell(path)}; or {_OTHER_OUTPUT}",
         )
     if status is None or stat.S_ISREG(status.st_mode):  # it is written beside its place, and renamed
         require_place(Path(os.path.realpath(path)) if path.is_symlink() else path)

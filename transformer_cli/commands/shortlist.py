@@ -9,6 +9,7 @@ import typer
 
 from transformer_cli.commands.command_line import JsonOption, RunOption
 from transformer_cli.process.errors import MissingInputError, UsageError
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.data.encoded import EncodedCorpus
@@ -32,7 +33,7 @@ def shortlist_command(
     facts = learned_shortlist(run, pairs)
     lines = [f"{name.replace('_', ' '):<32}{_shown(value)}" for name, value in facts.items()]
     folder = Path(facts["shortlist"]).parent
-    use = f"use it: tfm translate --run {folder} --set decoding.shortlist={{}}"
+    use = f"use it: tfm translate --run {for_shell(folder)} --set decoding.shortlist={{}}"
     show(facts, [*lines, use], as_json=as_json)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import ConfigOption, Overrides, set_option
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.training.run import TrainedRun
@@ -69,7 +70,7 @@ def train_command(
         settings.name,
     )
     if is_over and not isinstance(settings.data, SequencesData):
-        logger.info("%s", _what_to_expect(run, settings.name, options))
+        logger.info("%s", _what_to_expect(run, settings.name, options, settings.training.init_from))
 
 
 _LOW_BLEU = 20.0
@@ -80,7 +81,7 @@ _LEAST_FALL = 0.05
 """In nats per token, in half of a run: a loss that falls by less has come to its end, or rises."""
 
 
-def _what_to_expect(run: TrainedRun, name: str, options: str) -> str:
+def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | None = None) -> str:
     """That the translations of a run are poor, and what helps; else which command tells the good ones.
 
     A calibration of a poor model finds no threshold, so it would be no help.
@@ -89,6 +90,7 @@ def _what_to_expect(run: TrainedRun, name: str, options: str) -> str:
         run: the training that has ended.
         name: of the run.
         options: those that choose a direction, with a space before each.
+        begun_from: the run whose weights it began with, if it was fine-tuned.
     """
     from transformer_cli.checkpoint.recorded_series import finite, read_series
     from transformer_cli.checkpoint.run_folder import RunFolder
@@ -98,6 +100,8 @@ def _what_to_expect(run: TrainedRun, name: str, options: str) -> str:
     best = max(bleu, default=_LOW_BLEU)
     if best < _LOW_BLEU and max(chrf, default=0.0) < _HIGH_CHRF:
         poor = f"BLEU {best:.1f} on the validation sentences: many translations will be wrong"
+        if begun_from is not None:  # the run that it began from decides most
+            return f"{poor}. Whether they are better than before: tfm validate --run {name}{options} --against {for_shell(begun_from)}"
         losses = finite(series.validation.get("loss", {}))
         if len(losses) < 2:  # then the reports alone say how the loss went
             losses = finite(series.training.get("loss", {}))

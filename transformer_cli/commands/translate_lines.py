@@ -16,6 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
+from transformer_cli.commands.command_line import files_among
 from transformer_cli.commands.input_lines import (
     check_input,
     count_lines,
@@ -50,7 +51,7 @@ from transformer_cli.decoding.quality import Drift, read_quality
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.messages import escaped, escaped_in_json
+from transformer_cli.process.messages import escaped, escaped_in_json, for_shell
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
@@ -84,8 +85,8 @@ class TranslateOptions:
     """A file of terms that the translations contain."""
     memory: Path | None = None
     """A file with translations that are reused."""
-    memory_encoding: str | None = None
-    """Of a memory that is not UTF-8; None: it is found out."""
+    table_encoding: str | None = None
+    """Of a memory or a glossary that is not UTF-8; None: it is found out."""
     alignment: bool = False
     """Whether the word alignment stands beside each translation."""
     details: bool = False
@@ -216,7 +217,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
     """
     if options.via is not None:
         return open_pivot_translator(options, options.via)
-    glossary = None if options.glossary is None else read_glossary(options.glossary)
+    glossary = None if options.glossary is None else read_glossary(options.glossary, options.table_encoding)
     loaded = load_run(options.run, options.overrides, or_demonstration=True)
     translator = replace(
         loaded.translator.towards(options.to, options.from_),
@@ -228,7 +229,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
     if glossary is not None:
         translator = translator.with_glossary(glossary)
     if options.memory is not None:
-        translator = _with_memory(translator, options.memory, options.memory_encoding)
+        translator = _with_memory(translator, options.memory, options.table_encoding)
     if options.num_best is not None:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
@@ -243,7 +244,7 @@ def _with_memory(translator: Translator, path: Path, encoding: str | None) -> Tr
     """The translator that reuses the translations of a file.
 
     Args:
-        encoding: as of `TranslateOptions.memory_encoding`.
+        encoding: as of `TranslateOptions.table_encoding`.
 
     Raises:
         MissingInputError: there is no such file.
@@ -285,7 +286,7 @@ def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[Loaded
         translator = _with_num_best(translator, options.num_best, loaded[-1])
     translator = translator.after(first)
     if options.memory is not None:
-        translator = _with_memory(translator, options.memory, options.memory_encoding)
+        translator = _with_memory(translator, options.memory, options.table_encoding)
     both = replace(loaded[0], others=tuple(one.trained for one in loaded[1:]))
     return both, translator
 
@@ -346,7 +347,7 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
         raise UsageError(
             f"{folder}: no calibration of this checkpoint for {translator.pipeline.languages}, so nothing is known about the quality "
             "of its translations",
-            hint=f"make one: tfm calibrate --run {run.path if run else folder}",
+            hint=f"make one: tfm calibrate --run {for_shell(run.path if run else folder)}",
         )
     if quality.threshold is None:
         raise UsageError(
@@ -714,11 +715,11 @@ def _check_memory(path: Path) -> None:
 
 def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> None:
     if given is not None and not isinstance(given, Path):
-        for sentence in filter(os.path.isfile, given):
+        for sentence in files_among(given):
             logger.warning(
                 "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
                 sentence,
-                sentence,
+                for_shell(sentence),
             )
         for sentence in given:
             # `Path.is_dir` raises an error for a name that is too long to be one.
@@ -726,7 +727,7 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
                 logger.warning(
                     "%s is a run, but its name is translated; did you mean --run %s?",
                     sentence,
-                    sentence,
+                    for_shell(sentence),
                 )
         return
     read = os.fstat(0) if given is None else check_input(given)

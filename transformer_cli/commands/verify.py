@@ -25,6 +25,7 @@ from transformer_cli.process.errors import (
     UsageError,
 )
 from transformer_cli.process.imports import require_extra
+from transformer_cli.process.messages import for_shell
 
 _EXPORT = "transformer_cli.extensions.exchange.exported_files"
 
@@ -92,7 +93,7 @@ def verify_command(
 ) -> None:
     """Check that the files of a run or an export are complete and unchanged. The exit code is 65 if they are not."""
     if name is not None and run is not None:
-        raise UsageError("the run is named twice", hint=f"tfm verify {name}")
+        raise UsageError("the run is named twice", hint=f"tfm verify {for_shell(name)}")
     found = verification(name if name is not None else run)
     check_signatures(found, public_key)
     facts = {

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from transformer_cli.config.refusal import refusal, setting_paths, similar_setting
 from transformer_cli.config.schema import PRESETS, Config
 from transformer_cli.process.errors import ConfigError, MissingInputError
-from transformer_cli.process.messages import shortened
+from transformer_cli.process.messages import for_shell, shortened
 
 MAX_CONFIG_BYTES = 1_000_000
 
@@ -186,9 +186,9 @@ def find_config(path: str | os.PathLike[str]) -> Path:
 def _refuse_corpus(file: Path) -> None:
     endings = [ending.lower() for ending in file.suffixes[-2:]]
     if set(endings) & {".tmx", ".xlf", ".xliff", ".xlsx", ".zip"}:
-        hint = f"tfm data import {file} --output corpus makes text files of it"
+        hint = f"tfm data import {for_shell(file)} --output corpus makes text files of it"
     elif set(endings) & {".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet"}:
-        hint = f"tfm init {file} writes a config for it"
+        hint = f"tfm init {for_shell(file)} writes a config for it"
     else:
         return
     raise ConfigError(f"{file}: this is a corpus, where a config is expected", hint=hint)
@@ -213,7 +213,7 @@ def _suggestion(path: Path, shipped: list[str]) -> str:
     """The nearest config beside the path that was asked for, else the nearest shipped ones, and how all are listed."""
     beside = _nearest(path.name, _configs_in(path.parent))
     if beside:
-        return f"did you mean {path.parent / beside[0]}?"
+        return f"did you mean {for_shell(path.parent / beside[0])}?"
     nearest = _nearest(str(path), shipped) or _nearest(path.name, shipped)
     if nearest:
         return f"did you mean {nearest[0]}?"

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import shlex
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from transformer_cli.data.sources.lines import num_lone_returns, read_text_chunk
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import ROLES, first_rows
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.messages import on_one_line
+from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
     best_match,
@@ -103,7 +102,7 @@ def require_line_feeds(path: Path, encoding: str | None = None) -> None:
     if num_alone > beginning.count(b"\n"):
         raise DataError(
             f"{path}: a carriage return alone ends its lines, as on old Macs: {num_alone:,} at its beginning",
-            hint=f"convert the line ends: tr '\\r' '\\n' < {shlex.quote(str(path))} > new{path.suffix}",
+            hint=f"convert the line ends: tr '\\r' '\\n' < {for_shell(path)} > new{path.suffix}",
         )
 
 

@@ -1,7 +1,6 @@
 """Finds out how to read unknown files: the data section of a config that reads them, and their encoding."""
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -27,7 +26,7 @@ from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_l
 from transformer_cli.data.sources.local_files import corpus_format, find_files, number_of_lines, without_compression
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.messages import on_one_line
+from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
@@ -128,7 +127,7 @@ def require_no_config(paths: Iterable[str]) -> None:
         if is_file or (not Path(path).exists() and path in shipped_configs()):
             raise UsageError(
                 f"{path}: a config, where the files of a corpus are expected",
-                hint=f"name the corpus; commands that read it from a config take --config {path}",
+                hint=f"name the corpus; commands that read it from a config take --config {for_shell(path)}",
             )
 
 
@@ -148,7 +147,7 @@ def _two_texts(source: str, target: str, facts: GivenFacts) -> FoundCorpus:
         if (kind := corpus_format(Path(path))) is not None:
             raise DataError(
                 f"{path}: a {kind.upper()} file has both sides, so give this file alone",
-                hint=f"tfm init {path}",
+                hint=f"tfm init {for_shell(path)}",
             )
     if Path(source).samefile(target):
         raise DataError(
@@ -324,7 +323,7 @@ def _doubt_of_first_row(
         return []
     return [
         f"the first row, {shown}, is read as a pair; if it holds the names of the columns, "
-        f"give --source-field {shlex.quote(rows[0][0])} --target-field {shlex.quote(rows[0][1])}, "
+        f"give --source-field {for_shell(rows[0][0])} --target-field {for_shell(rows[0][1])}, "
         "or set has_header: true under data.corpora"
     ]
 
@@ -417,6 +416,16 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
         f"{', '.join(on_one_line(path.name, 50) for path in legacy)}: not UTF-8, and read as {reading}; "
         "if these words are wrong, name the right encoding with --encoding",
     )
+
+
+def encoding_of_table(path: Path, given: str | None) -> FoundEncoding:
+    """As `encoding_of`, where the given encoding may be that of another file: a table that shows its own keeps it."""
+    found = encoding_of([path], given)
+    if given is not None:
+        text = _beginning(path)
+        if text.startswith(UTF_16_MARKS) or not is_not_utf_8(text):
+            return encoding_of([path], None)
+    return found
 
 
 def _doubt_of_utf_8(texts: dict[Path, bytes], given: str) -> str | None:

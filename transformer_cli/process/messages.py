@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -194,6 +195,11 @@ def on_one_line(text: str, max_characters: int | None = None) -> str:
 def shortened(text: str, max_characters: int) -> str:
     """The text, or its beginning with "…" at the end if it has more characters than allowed."""
     return text if len(text) <= max_characters else f"{text[: max_characters - 1]}…"
+
+
+def for_shell(word: object) -> str:
+    """A path, a name or a sentence as one word of a command line, in quotation marks if a shell would split or change it."""
+    return shlex.quote(str(word))
 
 
 def escaped_in_json(json_text: str) -> str:

@@ -184,6 +184,11 @@ def likely_readings(data: bytes) -> list[Reading]:
     return sorted(near, key=lambda reading: -reading.score)
 
 
+def encoding_that_reads(data: bytes, text: str) -> str | None:
+    """The most usual encoding in which these bytes are this text; None if there is none."""
+    return next((one.name for one in _CANDIDATES if data.decode(one.name, "replace") == text), None)
+
+
 def hint_for(readings: Sequence[Reading]) -> str:
     """How to name the encoding on a command line, with the likely ones."""
     likely = " or ".join(f"--encoding {one.encoding}" for one in readings)

@@ -30,6 +30,7 @@ from transformer_cli.model import Transformer
 from transformer_cli.model.layers import TokenCutoff, WordDropout
 from transformer_cli.process.device import derive_seed, require_memory, seed_everything
 from transformer_cli.process.errors import ConfigError, MissingInputError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS
@@ -287,7 +288,7 @@ def _require_equal_settings(name: str, was: Config, is_now: Config) -> None:
         raise ConfigError(
             f"training.init_from: {name} has another model or another tokenizer than this config:{lines}",
             hint="take the sections model and tokenizer from the config.yaml of that run, or change a copy of that file; "
-            f"tfm info --run {name} shows its settings",
+            f"tfm info --run {for_shell(name)} shows its settings",
         )
 
 

@@ -71,7 +71,7 @@ from transformer_cli.process.errors import (
     MissingInputError,
     TryAgainError,
 )
-from transformer_cli.process.messages import log_to_file
+from transformer_cli.process.messages import for_shell, log_to_file
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock, remove, replace_file
@@ -435,7 +435,7 @@ def _session_with_data(
         changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
         raise ConfigError(
             f"{folder.path}: this run was imported, so its training cannot go on",
-            hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
+            hint=f"fine-tune it in a new run: tfm train --config {for_shell(folder.config_file)} {changes}",
         )
     [has_begun] = processes.any_of(newest is not None)
     if has_begun:

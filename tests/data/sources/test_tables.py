@@ -323,6 +323,23 @@ def test_a_column_that_does_not_exist_is_an_error_that_names_those_found(tmp_pat
         _read(tmp_path, content, fields=_fields(0, 2))
 
 
+@pytest.mark.parametrize(
+    ("encoding", "name", "told"),
+    [("windows-1252", "Français", "windows-1252"), ("windows-1251", "Русский", "windows-1251")],
+)
+def test_a_header_in_an_old_encoding_is_named_as_such(tmp_path: Path, encoding: str, name: str, told: str) -> None:
+    content = f"No;English;{name}\n1;a;b\n".encode(encoding)
+    with pytest.raises(DataError, match=f"no column {name} .* not UTF-8; as {told}: No, English, {name}") as caught:
+        _read(tmp_path, content, fields=_fields("English", name))
+    assert f"data.corpora.0.encoding: {told}" in str(caught.value.hint)
+
+
+def test_a_header_that_is_damaged_asks_for_an_encoding(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no column Italian in the header") as caught:
+        _read(tmp_path, b"English;\xff\x81talian\na;b\n", fields=_fields("English", "Italian"))
+    assert "data.corpora.0.encoding, such as windows-1252" in str(caught.value.hint)
+
+
 def test_columns_that_cannot_be_told_apart_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="2 columns are named a"):
         _read(tmp_path, "a,a,b\n1,2,3\n", fields=_fields("a", "b"))

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
+from transformer_cli.process.messages import for_shell
 
 MAX_LINE_BYTES = 1 << 20
 TOO_LONG = f"a side of more than {MAX_LINE_BYTES:,} bytes"
@@ -221,7 +222,7 @@ def refuse_utf_16(beginning: bytes, source: Path | str) -> None:
 
 def _name_to_convert(source: Path | str) -> str:
     """What a command that converts a text reads; the name of a stream is no file."""
-    return source.name if isinstance(source, Path) else "FILE"
+    return for_shell(source.name) if isinstance(source, Path) else "FILE"
 
 
 def utf_16_error(source: Path | str) -> DataError:

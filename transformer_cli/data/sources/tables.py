@@ -19,6 +19,7 @@ from transformer_cli.data.sources.watching import warn_of_corpus
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import shortened
 from transformer_cli.text.languages import LANGUAGE_OF_NAME
+from transformer_cli.text.legacy_encodings import encoding_that_reads
 
 # Usual column names of parallel corpora in lower case: roles, and languages by name and by code.
 ROLES = frozenset(
@@ -244,6 +245,20 @@ def first_rows(path: Path, kind: str, num_rows: int, encoding: str | None = None
     return [[cell.decode(errors="replace") for cell in row] for row in islice(found, num_rows)]
 
 
+def rows_of_any_table(path: Path, encoding: str | None = None) -> Iterator[_Row]:
+    """The rows of a table by their numbers, as bytes, with the delimiter that is found out; rows may differ in their number of columns.
+
+    Where a row near the beginning has a tab, tabs separate the columns; quotes mean what a spreadsheet means by them where each
+    encloses a whole field. Else commas or semicolons separate the columns, as in CSV. A pipe is read once, with tabs.
+    """
+    if not path.is_file():
+        return _tsv_rows(path, encoding)
+    beginning = islice(read_lines(path, encoding), _NUM_SNIFFED_ROWS)
+    if any(b"\t" in line for line in beginning if line is not None):
+        return _csv_rows(path, b"\t", encoding) if has_quoted_fields(path, encoding) else _tsv_rows(path, encoding)
+    return _csv_rows(path, _sniff_delimiter(path, encoding), encoding)
+
+
 def has_quoted_fields(path: Path, encoding: str | None = None) -> bool:
     """Whether a file is a table with tabs of which every quote at the start of a field encloses the field, as spreadsheets save it."""
     try:
@@ -296,7 +311,7 @@ def _find_columns(
     for side, language in enumerate(languages):
         name = given[side]
         if isinstance(name, str):
-            given[side] = _column_number(name, cells, fields, path)
+            given[side] = _column_number(name, first_row, fields, path)
         elif name is not None and name >= len(cells):
             raise unknown_field(str(name), [str(number) for number in range(len(cells))], fields, path)
         elif name is None and has_header and language in names:
@@ -314,9 +329,24 @@ def _find_columns(
     return has_header, *chosen
 
 
-def _column_number(name: str, cells: Sequence[str], fields: Fields, path: str) -> int:
+def _header_not_utf_8(name: str, header: Sequence[bytes], fields: Fields, path: str) -> DataError:
+    """The error for a column that is not found in a header whose bytes are not UTF-8."""
+    found = next(filter(None, (encoding_that_reads(cell.strip(), name) for cell in header)), None)
+    cells = ", ".join(cell.decode(found or "utf-8", "replace") for cell in header)
+    setting = f"{fields.setting}.encoding: {found}" if found else f"{fields.setting}.encoding, such as windows-1252"
+    return DataError(
+        f"{path}: no column {name} in the header, because the file is not UTF-8; "
+        f"{f'as {found}' if found else 'found'}: {cells}",
+        hint=f"name the encoding of the file: {setting}; tfm init finds it out: copy the entry of the file from the config that it writes",
+    )
+
+
+def _column_number(name: str, header: Sequence[bytes], fields: Fields, path: str) -> int:
+    cells = [cell.decode(errors="replace").strip() for cell in header]
     numbers = [number for number, cell in enumerate(cells) if cell == name]
     if not numbers:
+        if "\ufffd" in "".join(cells):
+            raise _header_not_utf_8(name, header, fields, path)
         raise unknown_field(name, cells, fields, path)
     if len(numbers) > 1:
         raise DataError(

@@ -64,6 +64,7 @@ from transformer_cli.extensions.exchange.tokenizer_json import vocabulary_sizes
 from transformer_cli.extensions.exchange.tutorial import import_tutorial, is_tutorial_folder
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.storage.filesystem import MANIFEST_NAME
 from transformer_cli.text.tokenizer import Tokenizers
 
@@ -133,7 +134,7 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
     if folder.has(MANIFEST_NAME) or (folder.path / CHECKPOINTS).is_dir():
         raise DataError(
             f"{path}: this is a run of tfm, which needs no import",
-            hint=f"use it as it is: tfm translate --run {path}",
+            hint=f"use it as it is: tfm translate --run {for_shell(path)}",
         )
     raise DataError(
         f"{path}: not a model folder that can be imported: there is no config.json, no model.npz, no model*.bin with an .spm file, and no tmodel_XX.pt",

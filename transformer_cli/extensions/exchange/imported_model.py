@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from transformer_cli.config import Config, FilesData, TrainingConfig, to_yaml
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import environment
 from transformer_cli.process.errors import CannotCreateError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.storage import make_folders, replace_file, staged_folder
 from transformer_cli.text.tokenizer import Tokenizers
 from transformer_cli.training.callbacks import Meter
@@ -135,8 +135,8 @@ def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
         else:  # those of the validation and test splits are not here, either
             described = ", ".join(f"{key}: {file}" for key, file in files.items())
             changes.append(f"data.corpora=[{{{described}}}]")
-    settings = " ".join(f"--set {shlex.quote(change)}" for change in changes)
-    return f"tfm train --config {RunFolder(runs_folder / name).config_file} {settings}"
+    settings = " ".join(f"--set {for_shell(change)}" for change in changes)
+    return f"tfm train --config {for_shell(RunFolder(runs_folder / name).config_file)} {settings}"
 
 
 def _heading(imported: ImportedModel) -> str:

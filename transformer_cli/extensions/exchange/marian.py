@@ -3,7 +3,6 @@
 The check computes the written files a second time, in numpy (`marian_reading.py`): Marian itself is no package that everyone can install.
 """
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +34,7 @@ from transformer_cli.extensions.exchange.marian_format import (
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
 from transformer_cli.extensions.exchange.own_folder import OWN_FOLDER, own_files
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.sentencepiece_model import parsed_model
 
@@ -92,7 +92,7 @@ class MarianFormat(ExportFormat):
     def usage(self, trained: TrainedModel, name: str) -> str:
         vocabs = ", ".join(f'f"{{folder}}/{one}"' for one in vocabulary_names(trained))
         search = {"beam": trained.config.decoding.beam_size, "normalize": _exponent(trained.config)}
-        settings = shlex.quote(f"{name}/{DECODER_FILE}")
+        settings = for_shell(f"{name}/{DECODER_FILE}")
         return _USAGE.format(name=quoted(name), settings=settings, vocabs=vocabs, **search)
 
 

@@ -15,6 +15,7 @@ from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import DroppedShareOption
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.corpora.catalogues import CatalogueEntry
@@ -180,7 +181,7 @@ def _entry(name: str, request: CorporaRequest) -> CatalogueEntry:
         if entry.name == name:
             return entry
         close.append(entry.name)
-    hint = f"tfm data get --list {name} shows all names with this word"
+    hint = f"tfm data get --list {for_shell(name)} shows all names with this word"
     if close:
         hint = f"did you mean {', '.join(close[:_NUM_CLOSE])}? {hint}"
     where = request.catalogue or f"the list of mtdata {importlib.metadata.version('mtdata')}"

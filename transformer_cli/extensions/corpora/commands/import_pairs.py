@@ -21,6 +21,7 @@ from transformer_cli.extensions.corpora.commands.given_corpus import (
     TargetLanguageOption,
 )
 from transformer_cli.process.errors import CannotCreateError, UsageError
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.config import Direction
@@ -88,7 +89,7 @@ def _check_output(output: Path) -> None:
     if output == STANDARD or output.name in ("", ".."):
         raise UsageError(
             f"--output {output}: not the beginning of two file names",
-            hint=f"--output {Path() if output == STANDARD else output}/corpus writes corpus.en and corpus.it there, for English and Italian",
+            hint=f"--output {for_shell((Path() if output == STANDARD else output) / 'corpus')} writes corpus.en and corpus.it there, for English and Italian",
         )
     if output.exists() and not output.is_dir() and not output.is_file():
         raise CannotCreateError(

@@ -8,6 +8,7 @@ import typer
 
 from transformer_cli.commands.command_line import JsonOption, RunOption
 from transformer_cli.process.errors import CannotCreateError
+from transformer_cli.process.messages import for_shell
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ def card_command(
     files = card_files(
         trained,
         float32_translator(trained, trained.config.decoding.beam_size),
-        usage=f'```sh\ntfm translate --run {name} "Good morning."\n```',
+        usage=f'```sh\ntfm translate --run {for_shell(name)} "Good morning."\n```',
         options=CardOptions(license_, tuple(datasets or ()), base_model),
     )
     if output is None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.process.messages import for_shell
 
 
 def import_model_command(
@@ -59,7 +60,7 @@ def import_model_command(
         *(f"compared    {line}" for line in run.compared),
         *(f"note        {note}" for note in imported.notes),
         "",
-        f'translate:  tfm translate --run {name}{towards} "..."',
+        f'translate:  tfm translate --run {for_shell(name)}{towards} "..."',
         f"fine-tune:  {fine_tuning_command(imported.config)}",
     ]
     show(facts, lines, as_json=as_json)

@@ -16,6 +16,7 @@ from transformer_cli.extensions.lessons.drawing.pictures import (
     draw_picture,
 )
 from transformer_cli.process.errors import UsageError
+from transformer_cli.process.messages import for_shell
 
 ALL = "all"
 
@@ -136,6 +137,6 @@ def _paths(names: Sequence[str], output: Path | None, *, is_all: bool) -> dict[s
     if is_all or len(names) > 1:
         raise UsageError(
             f"{output}: one file, but {len(names)} pictures",
-            hint=f"give a folder: --output {str(output).removesuffix(output.suffix)}",
+            hint=f"give a folder: --output {for_shell(str(output).removesuffix(output.suffix))}",
         )
     return {names[0]: output}

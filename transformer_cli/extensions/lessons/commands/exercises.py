@@ -16,6 +16,7 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     exercises_named,
 )
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.lessons.exercises.learner_code import CheckOutcome
@@ -60,7 +61,9 @@ def exercises_command(
     else:
         if names or hint:
             given = names[0] if names else "--hint"
-            raise UsageError(f"{given}: only a check takes it", hint=f"tfm exercises --check {folder} {given}")
+            raise UsageError(
+                f"{given}: only a check takes it", hint=f"tfm exercises --check {for_shell(folder)} {given}"
+            )
         _make(folder, as_json=as_json)
 
 
@@ -75,7 +78,7 @@ def _make(folder: Path, *, as_json: bool) -> None:
     lines = [
         f"wrote {folder}, with {len(EXERCISES)} exercises",
         f"Begin with {folder / 'README.md'}.",
-        f"Your work is checked by: tfm exercises --check {folder}",
+        f"Your work is checked by: tfm exercises --check {for_shell(folder)}",
     ]
     facts = {"folder": str(folder), "exercises": [one.name for one in EXERCISES]}
     show(facts, lines, as_json=as_json)
@@ -110,7 +113,7 @@ def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: boo
     show({"folder": str(folder), "outcomes": facts}, lines, as_json=as_json)
     failing = [one.name for one in outcomes if one.status == "fails"]
     if failing:
-        more = "" if with_hints else f"; tfm exercises --check {folder} {failing[0]} --hint tells more"
+        more = "" if with_hints else f"; tfm exercises --check {for_shell(folder)} {failing[0]} --hint tells more"
         raise DataError(f"{', '.join(failing)}: not right yet", hint=f"read the messages above{more}")
 
 

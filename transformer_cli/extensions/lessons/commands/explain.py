@@ -19,6 +19,7 @@ from transformer_cli.commands.command_line import (
     set_option,
 )
 from transformer_cli.process.errors import MissingInputError, UsageError
+from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.lessons.explaining.terminal_lines import Paint
@@ -228,5 +229,5 @@ def _check_names(html: Path | None, png: Path | None) -> None:
     if png is not None and png.suffix.lower() not in ("", ".png"):
         raise UsageError(
             f"--png {png}: the picture is a PNG file, but this name ends in {png.suffix}",
-            hint=f"--png {str(png).removesuffix(png.suffix)}.png",
+            hint=f"--png {for_shell(png.with_suffix('.png'))}",
         )

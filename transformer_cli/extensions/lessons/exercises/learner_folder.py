@@ -20,6 +20,7 @@ from transformer_cli.extensions.lessons.exercises.learner_code import (
     too_slow,
 )
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, TfmError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import make_folders, require_name_in_utf8, staged_folder
 
@@ -40,13 +41,13 @@ def write_folder_of_exercises(folder: Path) -> None:
     if folder.name in ("", ".."):
         raise CannotCreateError(
             f"{folder}: this folder exists already; exercises are written into a new one",
-            hint=f"give it a name, such as tfm exercises {folder / 'my-exercises'}",
+            hint=f"give it a name, such as tfm exercises {for_shell(folder / 'my-exercises')}",
         )
     require_name_in_utf8(folder)  # the README names the folder
     if folder.exists():
         raise CannotCreateError(
             f"{folder}: exists, and is not overwritten",
-            hint=f"give another name, such as {_free_name(folder)}; to check your work: tfm exercises --check {folder}",
+            hint=f"give another name, such as {_free_name(folder)}; to check your work: tfm exercises --check {for_shell(folder)}",
         )
     make_folders(folder.absolute().parent)
     with staged_folder(folder) as partial:
@@ -162,7 +163,9 @@ def _require_exercises(folder: Path) -> None:
             missing, new = "no exercises in this folder", "my-exercises"
         else:
             missing, new = "no such folder", folder.name
-        raise MissingInputError(f"{folder}: {missing}", hint=f"tfm exercises {new} makes a folder of exercises")
+        raise MissingInputError(
+            f"{folder}: {missing}", hint=f"tfm exercises {for_shell(new)} makes a folder of exercises"
+        )
 
 
 def _outcome_without_running(folder: Path, exercise: Exercise) -> CheckOutcome | None:
