@@ -25,6 +25,7 @@ def said(
     losses: Sequence[float] = (),
     reported: Sequence[float] = (),
     overrides: Sequence[str] = (),
+    num_validation_pairs: int = 500,
 ) -> list[str]:
     """The messages behind a training whose validations had these scores."""
     records: list[dict[str, Any]] = [
@@ -39,7 +40,7 @@ def said(
         records[step] |= {"loss": loss}
     records += [{"kind": "train", "step": step, "loss": loss} for step, loss in enumerate(reported)]
     (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
-    done = training.TrainedRun(folder, 2, False, (limit,), "1 2 3")
+    done = training.TrainedRun(folder, 2, False, (limit,), "1 2 3", num_validation_pairs)
     monkeypatch.setattr(training, "train", lambda *_, **__: done)
     with caplog.at_level(logging.INFO):
         train_command(config, list(overrides))
@@ -52,6 +53,16 @@ def test_a_poor_model_is_called_so_with_what_helps(
     step, poor = said(caplog, monkeypatch, tmp_path, 3.0, 11.34, None, 11.0)
     assert step.startswith("next: tfm translate --run en-it 'a sentence'")
     assert poor.startswith("BLEU 11.3 on the validation sentences: many translations will be wrong")
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "1 sentence,"), (7, "7 sentences,"), (99, "99 sentences,")])
+def test_the_scores_of_few_sentences_are_called_chance(
+    number: int, words: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    last = said(caplog, monkeypatch, tmp_path, 87.0, num_validation_pairs=number)[-1]
+    assert last.startswith(f"the validation split has only {words} so its scores are partly chance")
+    caplog.clear()
+    assert said(caplog, monkeypatch, tmp_path, 87.0, num_validation_pairs=100)[-1].startswith(TO_TRUST)
 
 
 def test_what_helps_follows_from_the_loss_that_the_run_has_measured(

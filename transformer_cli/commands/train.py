@@ -77,14 +77,16 @@ _LOW_BLEU = 20.0
 """Below it, translations of everyday sentences had guessed nouns (docs/own_corpus.md, how much data)."""
 _HIGH_CHRF = 60.0
 """BLEU counts four words in a row, so lines of one to three words have BLEU 0 even if all are right; their chrF is high."""
+_FEW_SENTENCES = 100
+"""The 95 % interval of BLEU over fewer is wider than most differences that a user asks about; a calibration needs as many."""
 _LEAST_FALL = 0.05
 """In nats per token, in half of a run: a loss that falls by less has come to its end, or rises."""
 
 
 def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | None = None) -> str:
-    """That the translations of a run are poor, and what helps; else which command tells the good ones.
+    """That the translations of a run are poor or not measured, and what helps; else which command tells the good ones.
 
-    A calibration of a poor model finds no threshold, so it would be no help.
+    A calibration of a poor model finds no threshold, and one of few sentences is refused, so it would be no help.
 
     Args:
         run: the training that has ended.
@@ -111,6 +113,12 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
             return f"{poor}. In the second half of the run the loss no longer fell, so more updates are no help. What helps: {pairs}"
         measured = "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
         return f"{poor}. What helps first: more than {run.step:,} updates{measured}. Then {pairs}"
+    if run.num_validation_pairs < _FEW_SENTENCES:
+        sentences = "1 sentence" if run.num_validation_pairs == 1 else f"{run.num_validation_pairs} sentences"
+        return (
+            f"the validation split has only {sentences}, so its scores are partly chance. More pairs help most: docs/own_corpus.md "
+            "has how many gave what"
+        )
     return (
         f"to learn which translations can be trusted: tfm calibrate --run {name}{options}, "
         f"then tfm translate --run {name}{options} --mark"

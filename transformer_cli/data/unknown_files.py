@@ -1,6 +1,7 @@
 """Finds out how to read unknown files: the data section of a config that reads them, and their encoding."""
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -278,7 +279,8 @@ def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = (
         if b"\t" not in first:
             raise DataError(
                 f"{path}: its name does not tell its format, and its first line has no tab",
-                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is an .xlsx file or saved as CSV",
+                hint="put a tab between the two sentences of a line, or give two files: tfm init train.en train.it; a spreadsheet is an .xlsx "
+                "file or saved as CSV",
             )
         kind = corpus["format"] = "tsv"
     fields = (facts.source_field, facts.target_field)

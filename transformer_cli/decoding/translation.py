@@ -535,11 +535,11 @@ class UnknownWords:
         """Log the count if there are unknown words, and start again from zero."""
         if self.num_unknown:
             logger.warning(
-                "unknown words: %d of %d are not in the vocabulary of the model, which read them as [UNK]; "
-                "the first: %s",
+                "unknown words: %d of %d are not in the vocabulary of the model, which read them as [UNK]; the first: %s%s",
                 self.num_unknown,
                 self.num_words,
                 _shown(self.first),
+                "; was this run meant? --run NAME chooses another" if self.num_unknown == self.num_words else "",
             )
         self.num_unknown = self.num_words = 0
 

@@ -165,7 +165,7 @@ def _compared_with_best(
 
 def _tell_and_link(best: Checkpoint, *, is_average: bool) -> None:
     """Log which checkpoint `tfm translate` uses, and let the link `best` name it."""
-    chosen = f"{best.manifest.metric} {best.manifest.score:.4g}"
+    chosen = f"{best.manifest.metric} {best.manifest.score:.4g} at its validation"
     text = f"the average is the best ({chosen}): tfm translate uses it"
     if not is_average:
         text = (

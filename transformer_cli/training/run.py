@@ -146,6 +146,7 @@ class TrainedRun:
     training.max_minutes=60; empty if a callback ended it."""
     example: str
     """A source sentence of the validation split, for trying out the model."""
+    num_validation_pairs: int
 
 
 def train(
@@ -226,6 +227,7 @@ def train(
         was_finished=was_finished,
         limits_reached=tuple(limits),
         example=session.data.validation[0].source,
+        num_validation_pairs=len(session.data.validation),
     )
 
 
