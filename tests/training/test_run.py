@@ -79,7 +79,7 @@ def test_the_rank_that_received_a_signal_is_named(received: list[int], said: str
 @pytest.mark.long
 def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:
     run = train(config, callbacks=Stop())
-    assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example)
+    assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example, 1000)
     assert "stopped by a callback after 2 steps" in (run.folder / "train.log").read_text()
     assert train(config).step == 4
     assert "finished after 4 steps: runs/copy" in (run.folder / "train.log").read_text()
