@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.decoding.glossary import Glossary, GlossaryEntry, read_glossary
+from transformer_cli.config import Direction
+from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
+from transformer_cli.decoding.glossary_files import read_glossary
 from transformer_cli.process.errors import DataError, MissingInputError
 
 
@@ -40,9 +42,9 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
         (b"\tHund", r"terms\.tsv:2: no source term"),
         (b"dog\tHund\tCase", r"terms\.tsv:2: 'Case' is not a column of a glossary"),
         (b"dog\tHund\tform=", r"terms\.tsv:2: 'form=' is not a column"),
-        (b"dog\tH\xfcnd", r"terms\.tsv:2: byte 6 of the line \(0xFC\) is not UTF-8"),
+        ("Bär\tbear\n".encode() * 11 + b"dog\tH\xfcnd", r"terms\.tsv:13: byte 6 of the line \(0xFC\) is not UTF-8"),
         (b"dog\t" + b"x" * (1 << 20), r"terms\.tsv:2: a line of more than 1,048,576 bytes"),
-        ("dog\tHund".encode("utf-16"), r"is not UTF-8"),
+        ("dog\tHund".encode("utf-16"), r"not UTF-8"),
     ],
 )
 def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: bytes, problem: str) -> None:
@@ -53,3 +55,83 @@ def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: bytes, prob
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match=r"nowhere\.tsv"):
         read_glossary(tmp_path / "nowhere.tsv")
+
+
+TERMS = "dog\tHündin\nbear, brown\tBraunbär\ncat\tKatze\tcase\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("terms.csv", 'dog,Hündin\n"bear, brown",Braunbär\ncat,Katze,case\n'.encode()),
+        ("terms.csv", "dog;Hündin;\r\nbear, brown;Braunbär;\r\ncat;Katze;case\r\n".encode("utf-8-sig")),
+        ("terms.csv", "dog;Hündin;\r\nbear, brown;Braunbär;\r\ncat;Katze;case\r\n".encode("windows-1252")),
+        ("terms.txt", TERMS.encode("windows-1252")),
+        ("terms.txt", TERMS.encode("utf-16")),
+        ("terms.txt", 'dog\tHündin\t\n"bear, brown"\tBraunbär\t\ncat\tKatze\tcase\n'.encode("utf-16")),
+    ],
+)
+def test_a_table_of_a_spreadsheet_is_a_glossary(tmp_path: Path, name: str, content: bytes) -> None:
+    assert [
+        (one.source, one.target, one.keeps_case) for one in read_glossary(written(tmp_path, content, name)).entries
+    ] == [
+        ("dog", "Hündin", False),
+        ("bear, brown", "Braunbär", False),
+        ("cat", "Katze", True),
+    ]
+
+
+def test_a_given_encoding_is_that_of_a_glossary_that_is_not_utf_8(tmp_path: Path) -> None:
+    for encoding in ("windows-1250", "utf-8"):
+        path = written(tmp_path, "dog\tpejsek\nstation\tzastávka\n".encode(encoding))
+        assert read_glossary(path, "windows-1250").entries[1].target == "zastávka"
+
+
+def test_a_sheet_is_a_glossary(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (("dog", "Hündin"), (None, None), ("cat", "Katze", "case")):
+        workbook.active.append(row)
+    workbook.save(path := tmp_path / "terms.xlsx")
+    assert read_glossary(path).entries == (
+        GlossaryEntry("dog", "Hündin", place=f"{path}:1"),
+        GlossaryEntry("cat", "Katze", keeps_case=True, place=f"{path}:3"),
+    )
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"terms\.xlsx: cannot be read as an XLSX workbook"):
+        read_glossary(path)
+
+
+def test_a_glossary_without_a_term_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert read_glossary(written(tmp_path, b"\n")).entries == ()
+    assert "terms.tsv: no term is in this glossary" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("header", "is_header"),
+    [
+        ("English\tItalian", True),
+        ("english\tItaliano", True),
+        ("EN\tit-IT", True),
+        ("Source\tTarget", True),
+        ("Italian\tEnglish", True),
+        ("English\tInglese", False),
+        ("English\tGerman", False),
+        ("it\tes", False),
+        ("station\tfermata", False),
+    ],
+)
+def test_the_names_of_the_columns_are_no_term(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, header: str, is_header: bool
+) -> None:
+    caplog.set_level("INFO")
+    glossary = read_glossary(written(tmp_path, f"{header}\ndog\tcane\n".encode()))
+    left = glossary.without_header(Direction("en", "it"))
+    assert [one.source for one in left.entries] == [*([] if is_header else [header.split("\t")[0]]), "dog"]
+    assert is_header == ("terms.tsv:1" in caplog.text)
+    assert ("but the translation goes from en into it" in caplog.text) == (header == "Italian\tEnglish")
+
+
+def test_terms_that_a_program_gives_have_no_header() -> None:
+    glossary = Glossary.of({"English": "Italian"})
+    assert glossary.without_header(Direction("en", "it")) == glossary

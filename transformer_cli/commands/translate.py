@@ -76,7 +76,7 @@ EncodingOption = Annotated[
         "--encoding",
         metavar="NAME",
         help="For text files that are not UTF-8: their encoding, such as windows-1252; the output has it, too. "
-        "Also of a --memory that is not UTF-8; then an input in UTF-8 stays UTF-8.",
+        "Also of a --memory or --glossary that is not UTF-8; then an input in UTF-8 stays UTF-8.",
     ),
 ]
 ProtectOption = Annotated[
@@ -126,7 +126,7 @@ GlossaryOption = Annotated[
     Path | None,
     typer.Option(
         "--glossary",
-        help="A file of terms that translations must contain: on each line a source term, a tab, a target term.",
+        help="A file of terms that translations must contain: on each line a source term, a tab, a target term; or CSV, or XLSX.",
     ),
 ]
 MemoryOption = Annotated[
@@ -258,7 +258,7 @@ def translate_command(
         prefixes=prefixes,
         glossary=glossary,
         memory=memory,
-        memory_encoding=encoding,
+        table_encoding=encoding,
         alignment=alignment,
         details=details,
         attention=attention,
@@ -272,8 +272,8 @@ def translate_command(
         resume=resume,
         as_json=as_json,
     )
-    of_input = None if sentences and memory else encoding
-    if of_input and memory and input_file is not None and input_file.is_file():
+    of_input = None if sentences and (memory or glossary) else encoding
+    if of_input and (memory or glossary) and input_file is not None and input_file.is_file():
         beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
         of_input = beside(input_file.read_bytes(), encoding)
     if sentences and _are_words_of_one(sentences):

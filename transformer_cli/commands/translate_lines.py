@@ -85,8 +85,8 @@ class TranslateOptions:
     """A file of terms that the translations contain."""
     memory: Path | None = None
     """A file with translations that are reused."""
-    memory_encoding: str | None = None
-    """Of a memory that is not UTF-8; None: it is found out."""
+    table_encoding: str | None = None
+    """Of a memory or a glossary that is not UTF-8; None: it is found out."""
     alignment: bool = False
     """Whether the word alignment stands beside each translation."""
     details: bool = False
@@ -217,7 +217,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
     """
     if options.via is not None:
         return open_pivot_translator(options, options.via)
-    glossary = None if options.glossary is None else read_glossary(options.glossary)
+    glossary = None if options.glossary is None else read_glossary(options.glossary, options.table_encoding)
     loaded = load_run(options.run, options.overrides, or_demonstration=True)
     translator = replace(
         loaded.translator.towards(options.to, options.from_),
@@ -229,7 +229,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
     if glossary is not None:
         translator = translator.with_glossary(glossary)
     if options.memory is not None:
-        translator = _with_memory(translator, options.memory, options.memory_encoding)
+        translator = _with_memory(translator, options.memory, options.table_encoding)
     if options.num_best is not None:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
@@ -244,7 +244,7 @@ def _with_memory(translator: Translator, path: Path, encoding: str | None) -> Tr
     """The translator that reuses the translations of a file.
 
     Args:
-        encoding: as of `TranslateOptions.memory_encoding`.
+        encoding: as of `TranslateOptions.table_encoding`.
 
     Raises:
         MissingInputError: there is no such file.
@@ -286,7 +286,7 @@ def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[Loaded
         translator = _with_num_best(translator, options.num_best, loaded[-1])
     translator = translator.after(first)
     if options.memory is not None:
-        translator = _with_memory(translator, options.memory, options.memory_encoding)
+        translator = _with_memory(translator, options.memory, options.table_encoding)
     both = replace(loaded[0], others=tuple(one.trained for one in loaded[1:]))
     return both, translator
 

@@ -410,6 +410,16 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
     )
 
 
+def encoding_of_table(path: Path, given: str | None) -> FoundEncoding:
+    """As `encoding_of`, where the given encoding may be that of another file: a table that shows its own keeps it."""
+    found = encoding_of([path], given)
+    if given is not None:
+        text = _beginning(path)
+        if text.startswith(UTF_16_MARKS) or not is_not_utf_8(text):
+            return encoding_of([path], None)
+    return found
+
+
 def _doubt_of_utf_8(texts: dict[Path, bytes], given: str) -> str | None:
     """A warning if texts can be read as UTF-8, letters beyond ASCII included: hardly any other text can."""
     are_utf_8 = [path.name for path, text in texts.items() if not (text.isascii() or is_not_utf_8(text))]

@@ -1,28 +1,33 @@
 """Glossaries: source terms, found in sentences, and the target terms that must stand in the translations.
 
-In a file, each line has a source term, a tab and its target term. Further columns say more about the entry: `case` (capital
-letters count) and `form=...` (another form of the target term, once for each form). A blank line is skipped.
+`glossary_files` reads them.
 """
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokenizers import Regex, pre_tokenizers
 
-from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES, read_lines
+from transformer_cli.config import Direction
 from transformer_cli.decoding.engine import Request, Term, TokenIds
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.languages import named_language, primary_language
 from transformer_cli.text.normalization import UNSPACED_SCRIPTS, is_blank
 from transformer_cli.text.tokenizer_file import without_surrogates
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.text.token_ids import WordEdges
+
+
+logger = logging.getLogger(__name__)
+
+_SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,58 +65,31 @@ class Glossary:
         """
         return cls(tuple(GlossaryEntry(source, target) for source, target in terms.items()))
 
-
-_CASE, _FORM = "case", "form="
-_COLUMNS = "on each line a source term, a tab, a target term; then perhaps a tab and case or form=TEXT"
-_SHOWN_CHARACTERS = 60
-
-
-def read_glossary(path: str | Path) -> Glossary:
-    """The glossary of a file in UTF-8, perhaps compressed.
-
-    Raises:
-        MissingInputError: there is no such file.
-        DataError: a line is not UTF-8, has no source or target term or an unknown column, or is too long.
-    """
-    path = Path(path)
-    entries = []
-    for number, raw in enumerate(read_lines(path), start=1):
-        place = f"{path}:{number}"
-        if raw is None:
-            raise DataError(f"{place}: a line of more than {MAX_LINE_BYTES:,} bytes", hint=f"give {_COLUMNS}")
-        try:
-            line = raw.decode()
-        except UnicodeDecodeError as error:
-            byte = raw[error.start]
-            raise DataError(
-                f"{place}: byte {error.start + 1} of the line (0x{byte:02X}) is not UTF-8",
-                hint=HOW_TO_CONVERT,
-            ) from error
-        if line.strip():
-            entries.append(_entry(line, place))
-    return Glossary(tuple(entries))
-
-
-def _entry(line: str, place: str) -> GlossaryEntry:
-    source, *others = (column.strip() for column in line.split("\t"))
-    if not source or not others or not others[0]:
-        missing = "source" if not source else "target"
-        raise DataError(
-            f"{place}: no {missing} term: {on_one_line(line, _SHOWN_CHARACTERS)}",
-            hint=f"give {_COLUMNS}",
+    def without_header(self, languages: Direction) -> "Glossary":
+        """The glossary for these languages without its first line, if this names the columns and is no term."""
+        first = next(iter(self.entries), None)
+        if first is None or not first.place or not _is_header(first, languages):
+            return self
+        logger.info(
+            "%s: %s and %s are read as the names of the columns, not as a term", first.place, first.source, first.target
         )
-    target, *flags = others
-    forms = []
-    for flag in filter(None, flags):
-        form = flag.removeprefix(_FORM).strip() if flag.startswith(_FORM) else ""
-        if form:
-            forms.append(form)
-        elif flag != _CASE:
-            raise DataError(
-                f"{place}: {on_one_line(flag, _SHOWN_CHARACTERS)!r} is not a column of a glossary",
-                hint=f"give {_COLUMNS}",
-            )
-    return GlossaryEntry(source, target, tuple(forms), _CASE in flags, place)
+        return Glossary(self.entries[1:])
+
+
+_ROLES = ({"source", "src"}, {"target", "tgt", "trg", "translation"})
+
+
+def _is_header(entry: GlossaryEntry, languages: Direction) -> bool:
+    names = entry.source, entry.target
+    if all(name.casefold() in roles for name, roles in zip(names, _ROLES, strict=True)):
+        return True
+    found = [primary_language(named_language(name) or "") for name in names]
+    wanted = [primary_language(language) for language in languages]
+    if found == wanted[::-1] and found[0] != found[1]:
+        logger.warning(
+            "%s: the columns are %s and %s, but the translation goes from %s into %s", entry.place, *names, *languages
+        )
+    return sorted(found) == sorted(wanted) and found[0] != found[1]
 
 
 Words = tuple[str, ...]

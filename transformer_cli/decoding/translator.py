@@ -246,7 +246,7 @@ class Translator:
             DataError: a term is empty, stands for two target terms, or cannot be written by the model.
         """
         self._check_keeps_terms()
-        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
+        return replace(self, pipeline=self.pipeline.with_glossary(glossary.without_header(self.languages)))
 
     def _check_keeps_terms(self) -> None:
         """Refuse what does not keep the terms of a glossary."""

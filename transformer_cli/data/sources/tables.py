@@ -245,6 +245,20 @@ def first_rows(path: Path, kind: str, num_rows: int, encoding: str | None = None
     return [[cell.decode(errors="replace") for cell in row] for row in islice(found, num_rows)]
 
 
+def rows_of_any_table(path: Path, encoding: str | None = None) -> Iterator[_Row]:
+    """The rows of a table by their numbers, as bytes, with the delimiter that is found out; rows may differ in their number of columns.
+
+    Where a row near the beginning has a tab, tabs separate the columns; quotes mean what a spreadsheet means by them where each
+    encloses a whole field. Else commas or semicolons separate the columns, as in CSV. A pipe is read once, with tabs.
+    """
+    if not path.is_file():
+        return _tsv_rows(path, encoding)
+    beginning = islice(read_lines(path, encoding), _NUM_SNIFFED_ROWS)
+    if any(b"\t" in line for line in beginning if line is not None):
+        return _csv_rows(path, b"\t", encoding) if has_quoted_fields(path, encoding) else _tsv_rows(path, encoding)
+    return _csv_rows(path, _sniff_delimiter(path, encoding), encoding)
+
+
 def has_quoted_fields(path: Path, encoding: str | None = None) -> bool:
     """Whether a file is a table with tabs of which every quote at the start of a field encloses the field, as spreadsheets save it."""
     try:

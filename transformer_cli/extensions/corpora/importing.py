@@ -14,12 +14,10 @@ from transformer_cli.data.sources.lines import (
     HALF_CHARACTER,
     HOW_TO_CONVERT,
     TOO_LONG,
-    UTF_16_MARKS,
-    read_chunks,
 )
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
 from transformer_cli.data.sources.tables import first_rows, has_quoted_fields
-from transformer_cli.data.unknown_files import GivenFacts, encoding_of, find_corpus
+from transformer_cli.data.unknown_files import GivenFacts, encoding_of_table, find_corpus
 from transformer_cli.decoding.memory import MemoryPair
 from transformer_cli.extensions.corpora.archives import unpacked_corpus
 from transformer_cli.extensions.corpora.pairs import (
@@ -54,7 +52,6 @@ from transformer_cli.text.languages import (
     plain_code,
     primary_language,
 )
-from transformer_cli.text.legacy_encodings import is_not_utf_8
 from transformer_cli.text.normalization import is_blank
 
 logger = logging.getLogger(__name__)
@@ -321,9 +318,7 @@ def _table_of_memory(paths: Sequence[Path], facts: GivenFacts, report: ImportRep
     wanted = str(facts.source_language), str(facts.target_language)
     kind, encoding = corpus_format(path), None
     if kind != "parquet":
-        encoding, how = encoding_of([path], facts.encoding)
-        if facts.encoding is not None and not _is_legacy(path):
-            encoding, how = encoding_of([path], None)
+        encoding, how = encoding_of_table(path, facts.encoding)
         report.doubts += [how] if how else []
     is_of_spreadsheet = name != str(path)
     if kind in (None, "tsv") or (kind == "csv" and _has_tabs(path, encoding)):
@@ -349,11 +344,6 @@ def _has_tabs(path: Path, encoding: str | None) -> bool:
     """Whether the first lines have equally many tabs, so that these separate the columns, whatever the file is called."""
     widths = set(map(len, first_rows(path, "tsv", NUM_SAMPLED_ROWS, encoding)))
     return len(widths) == 1 and widths != {1}
-
-
-def _is_legacy(path: Path) -> bool:
-    text = b"".join(read_chunks(path))
-    return not text.startswith(UTF_16_MARKS) and is_not_utf_8(text)
 
 
 def _columns_of_memory(columns: Sequence[Column], wanted: tuple[str, str], name: str) -> tuple[Column, Column]:
