@@ -25,7 +25,7 @@ from typer.main import get_command, get_group
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.process.errors import TfmError, UsageError, is_out_of_memory
+from transformer_cli.process.errors import CannotCreateError, MissingInputError, TfmError, UsageError, is_out_of_memory
 from transformer_cli.process.messages import escaped, for_shell
 from transformer_cli.process.torchrun import NUM_PROCESSES, require_single_process
 
@@ -674,6 +674,9 @@ _HINTS = {
     errno.EMFILE: "this process may not open more files; allow more with ulimit -n",
 }
 
+_OF_HOME = re.compile(r"(?:^|[\s/])(~[^\s/:]*/.+?)(?=: |$)", re.MULTILINE)
+"""A path that begins in a home folder, in a message about a file that is not found."""
+
 _NO_THREAD = (
     "no further thread can be started: memory, or the threads of this user, are used up\n"
     "  hint: end other programs, or allow more threads with ulimit -u"
@@ -704,6 +707,9 @@ def _exit_after(error: BaseException) -> None:
     if isinstance(error, TfmError):
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
+        elif isinstance(error, MissingInputError | CannotCreateError) and (home := _OF_HOME.search(error.message)):
+            meant = for_shell(os.path.expanduser(home[1]))
+            error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"
         _exit_with_error(f"tfm: {error}", error.exit_code)
     if isinstance(error, BrokenPipeError | SystemExit):  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (

@@ -185,6 +185,46 @@ def test_a_name_in_a_hint_is_quoted_for_a_shell(answer: Answer, arguments: list[
     assert hint in talk
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["init", "~/no/x.csv"], "write /home/me/no/x.csv"),
+        (["train", "--config=~/my uk.yaml"], "write '/home/me/my uk.yaml'"),
+        (["translate", "--input", "~/x.txt", "--run", RUN], "write /home/me/x.txt"),
+        (["translate", "Yes.", "--glossary", "~/x.tsv", "--run", RUN], "write /home/me/x.tsv"),
+    ],
+)
+def test_a_tilde_in_quotation_marks_is_explained(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch, arguments: list[str], meant: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    code, talk = answer(*arguments)
+    assert code == 66
+    assert talk.endswith(f"a shell replaces ~ by the home folder only outside of quotation marks: {meant}\n")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "is_told"),
+    [
+        (["Good", "morning"], True),
+        (["good", "morning."], True),
+        (["The", "red", "car"], True),
+        (["Yes.", "no."], False),
+        (["Good", "Morning"], False),
+        (["house", "a.it"], False),
+        (["Good morning", "station"], False),
+        (["morning"], False),
+    ],
+)
+def test_words_of_one_sentence_are_told_to_need_quotation_marks(
+    answer: Answer, sentences: list[str], is_told: bool
+) -> None:
+    Path("a.it").touch()
+    code, talk = answer("translate", *sentences, "--run", RUN)
+    assert code == 0
+    assert ("write one sentence in quotation marks" in talk) == is_told
+
+
 def test_a_tab_in_a_config_is_answered_with_spaces(answer: Answer) -> None:
     Path("mine.yaml").write_text("name: mine\n\tseed: 1\n", encoding="utf-8")
     code, told = answer("train", "--config", "mine.yaml")

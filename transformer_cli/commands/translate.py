@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated
@@ -299,4 +300,6 @@ def _are_words_of_one(sentences: list[str]) -> bool:
     """Whether the arguments look like the words of one sentence without quotation marks; sentences of Chinese have no spaces either."""
     ends = (one[-1:].isalnum() for one in sentences[:-1])
     are_words = not any(" " in one for one in sentences) and any(map(str.isascii, sentences))
-    return len(sentences) > 2 and are_words and all(ends)
+    # Of two arguments, the second may be a word of its own or a name; a file is told of elsewhere.
+    is_long = len(sentences) > 2 or (sentences[-1][:1].islower() and not any(map(os.path.exists, sentences)))
+    return len(sentences) > 1 and are_words and all(ends) and is_long

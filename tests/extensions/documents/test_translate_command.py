@@ -11,6 +11,7 @@ from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.extensions.documents import ModelTranslator, read_document
 from transformer_cli.extensions.documents.formats import Document, Format, ReadingOptions
 from transformer_cli.extensions.documents.translate_command import (
+    check_output_of_text,
     chosen_document,
     translate_document_file,
 )
@@ -230,6 +231,21 @@ def test_a_document_is_not_written_into_a_file_of_another_format(tmp_path: Path)
         translate_document_file(chosen(str(page)), tmp_path / "page.md", TranslateOptions())
     assert "documents are not converted" in str(refused.value.hint)
     assert not (tmp_path / "page.md").exists()
+
+
+@pytest.mark.parametrize("ending", ["pdf", "rtf", "doc", "xlsx", "tex"])
+def test_a_document_is_not_written_under_the_name_of_a_format_that_is_not_written(tmp_path: Path, ending: str) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<p>uno</p>")
+    with pytest.raises(UsageError, match=f"has the ending of {ending}"):
+        translate_document_file(chosen(str(page)), tmp_path / f"page.{ending}", TranslateOptions())
+
+
+@pytest.mark.parametrize("ending", ["pdf", "xlsx", "docx"])
+def test_lines_are_not_written_under_the_name_of_another_format(ending: str) -> None:
+    with pytest.raises(UsageError, match=f"has the ending of {ending}"):
+        check_output_of_text(Path(f"letter.{ending}"))
+    check_output_of_text(Path("letter.tex"))  # the lines may be those of such a text
 
 
 def test_any_format_of_xml_is_written_into_a_file_with_the_ending_xml(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ _STRUCTURED = {
 }
 
 _BINARY = (".xlsx", ".xls", ".pptx", ".ppt", ".doc")
+_NEVER_WRITTEN = (*_BINARY, ".pdf", ".rtf")
+"""Endings that promise another format than any document or text that is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +199,15 @@ def _in_encoding(found: Format | None, encoding: str, *, has_text: bool) -> Form
 
 
 def check_output_of_text(output: Path) -> None:
-    """Refuse to write lines of text into a file whose name says that it is a zip archive, such as .docx.
+    """Refuse to write lines of text into a file whose name says that it is no text, such as .docx or .pdf.
 
     Raises:
         UsageError: the name says so.
     """
-    named = format_of(output)
-    if named is not None and named.is_archive:
+    named, ending = format_of(output), output.suffix.lower()
+    if (named is not None and named.is_archive) or ending in _NEVER_WRITTEN:
         raise UsageError(
-            f"the input is plain text, and {output} has the ending of {named.name}",
+            f"the input is plain text, and {output} has the ending of {ending.removeprefix('.') if named is None else named.name}",
             hint="name an --output that ends with .txt: plain text is not converted",
         )
 
@@ -288,12 +290,15 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
 
 def _check_ending(given: ChosenDocument, output: Path | None) -> None:
     """Refuse to write a document of one format into a file whose name says another."""
-    named = None if output is None else format_of(output)
-    if output is not None and output.suffix.lower() == ".xml":
+    if output is None or output.suffix.lower() == ".xml":
         return  # a name that says nothing more
-    if named is not None and named != given.format:
+    named, ending = format_of(output), output.suffix.lower()
+    is_as_input = given.path is not None and given.path.suffix.lower() == ending
+    is_other = ending in _NEVER_WRITTEN or (ending in _STRUCTURED and not is_as_input)
+    if is_other if named is None else named != given.format:
+        other = ending.removeprefix(".") if named is None else named.name
         raise UsageError(
-            f"{given.name} is a document of the format {given.format.name}, and {output} has the ending of {named.name}",
+            f"{given.name} is a document of the format {given.format.name}, and {output} has the ending of {other}",
             hint=f"name an --output that ends with {given.format.endings[0]}: documents are not converted",
         )
 
