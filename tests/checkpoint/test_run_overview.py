@@ -11,7 +11,7 @@ import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.checkpoint.limits import is_finished
-from transformer_cli.checkpoint.runs import list_runs, overview
+from transformer_cli.checkpoint.runs import interrupted_at, list_runs, overview
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.schema import TrainingConfig
 from transformer_cli.process.errors import MissingInputError
@@ -58,6 +58,7 @@ def test_a_run_is_finished_when_the_training_says_so(
     # After the last validation of the last step, nothing is due any more.
     expected = "finished" if is_finished(progress, training) else "resumable"
     assert (found.status, found.step, found.problem) == (expected, step, None)
+    assert interrupted_at(tmp_path / "a") == (step if expected == "resumable" else None)
 
 
 def test_a_run_that_has_its_average_alone_is_finished(tmp_path: Path) -> None:
@@ -66,6 +67,7 @@ def test_a_run_that_has_its_average_alone_is_finished(tmp_path: Path) -> None:
     step.rename(step.with_name("average-00000007"))
     found = overview(run)
     assert (found.status, found.step, found.best) == ("finished", 7, 12.5)
+    assert interrupted_at(run) is None
 
 
 def test_a_run_is_listed_with_its_score_languages_and_size(tmp_path: Path) -> None:

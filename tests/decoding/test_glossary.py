@@ -4,10 +4,10 @@ import gzip
 from pathlib import Path
 
 import pytest
-from transformer_cli.decoding.glossary_files import read_glossary
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
+from transformer_cli.decoding.glossary_files import read_glossary
 from transformer_cli.process.errors import DataError, MissingInputError
 
 

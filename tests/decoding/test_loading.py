@@ -286,6 +286,23 @@ def test_without_a_name_the_newest_run_is_loaded_or_the_demonstration_model_with
 
 
 @pytest.mark.long
+def test_a_run_whose_training_was_interrupted_is_told_with_the_command_that_continues_it(
+    run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_run("saved", [])
+    assert "not finished" not in caplog.text
+    monkeypatch.setattr("transformer_cli.checkpoint.runs.interrupted_at", lambda folder: 311)
+    load_run("saved", [])
+    how = "tfm train --config runs/saved/config.yaml continues it"
+    assert f"runs/saved: its training stopped at step 311 of 1 and is not finished: {how}" in caplog.text
+    caplog.clear()
+    run.rename(run.with_name("other"))
+    load_run("other", [])  # by the name in its config, tfm train would begin another run
+    assert "runs/other: its training stopped at step 311 of 1 and is not finished" in caplog.text
+    assert "continues it" not in caplog.text
+
+
+@pytest.mark.long
 def test_a_run_that_still_trains_is_named_with_the_step_that_translates(
     run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
     Which,
@@ -28,6 +28,7 @@ from transformer_cli.config import (
     DecodingConfig,
     RescoringConfig,
     RuntimeConfig,
+    TrainingConfig,
     load_stored_config,
 )
 from transformer_cli.config.loading import (
@@ -42,6 +43,7 @@ from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.storage.writing import is_locked_here, is_running
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -261,6 +263,8 @@ def _announce(loaded: _Loaded) -> None:
             run.path,
             step,
         )
+    elif run is not None:
+        _announce_interruption(run, training, loaded.trained.config.name)
     planned = training.max_steps if training.init_from is None else None
     if planned is not None and step * _MANY_STEPS < planned:
         logger.warning(
@@ -268,6 +272,21 @@ def _announce(loaded: _Loaded) -> None:
             step,
             planned,
         )
+
+
+def _announce_interruption(run: RunFolder, training: TrainingConfig, name: str) -> None:
+    """Log a warning if the training of a run has stopped before its end; with the command that continues it, where it is known."""
+    from transformer_cli.checkpoint.runs import interrupted_at
+
+    reached = interrupted_at(run.path)
+    if reached is None:
+        return
+    planned = "" if training.max_steps is None else f" of {training.max_steps:,}"
+    is_here = run.path.absolute() == (RUNS / name).absolute()  # where tfm train looks for a run of this name
+    how = f": tfm train --config {for_shell(run.config_file)} continues it" if is_here else ""
+    logger.warning(
+        "%s: its training stopped at step %s%s and is not finished%s", run.path, f"{reached:,}", planned, how
+    )
 
 
 def _combined(members: Sequence[_Loaded]) -> Translator:
