@@ -396,9 +396,7 @@ def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
     from transformer_cli.commands.command_line import end_of_name
 
     has_sentences = isinstance(command, SentenceCommand)
-    names: list[str] = []
-    meant: list[str] = []
-    start = 0
+    names, meant, start = list[str](), list[str](), 0
     while start < len(args):
         is_sentence = has_sentences and not args[max(start - 1, 0)].startswith("-")
         end = start + 1 if is_sentence else max(end_of_name(args, start), start + 1)
