@@ -387,19 +387,18 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
 
 
 def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
-    """Refuse a file whose name has spaces and lacks quotation marks, so that the shell has made several words of it.
-
-    Words that may be sentences are left to the command.
-    """
+    """Refuse a file whose name has spaces and lacks quotation marks; words that may be sentences are left to the command."""
     if ctx.parent is None:
         return
-    from transformer_cli.commands.command_line import end_of_name
-
     has_sentences = isinstance(command, SentenceCommand)
     names, meant, start = list[str](), list[str](), 0
     while start < len(args):
         is_sentence = has_sentences and not args[max(start - 1, 0)].startswith("-")
-        end = start + 1 if is_sentence else max(end_of_name(args, start), start + 1)
+        end = start + 1
+        if not (is_sentence or args[start].startswith("-") or os.path.exists(args[start])):
+            from transformer_cli.commands.command_line import end_of_name
+
+            end = max(end_of_name(args, start), end)
         meant.append(" ".join(args[start:end]))
         names += [meant[-1]] * (end > start + 1)
         start = end

@@ -715,7 +715,7 @@ def _check_memory(path: Path) -> None:
 
 def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> None:
     if given is not None and not isinstance(given, Path):
-        for sentence in files_among(given):
+        for sentence in files_among(given) if len(given) > 1 else filter(os.path.isfile, given):
             logger.warning(
                 "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
                 sentence,

@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.checkpoint.run_folder import AVERAGE, RUNS, RunFolder
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
     Which,
@@ -263,7 +263,7 @@ def _announce(loaded: _Loaded) -> None:
             run.path,
             step,
         )
-    elif run is not None:
+    elif run is not None and not checkpoint.folder.name.startswith(AVERAGE):  # a run makes its average at its end
         _announce_interruption(run, training, loaded.trained.config.name)
     planned = training.max_steps if training.init_from is None else None
     if planned is not None and step * _MANY_STEPS < planned:
