@@ -162,7 +162,7 @@ def test_why_says_how_far_the_translation_can_be_trusted(typed: Typed) -> None:
     assert "not green" not in err
     _, err = typed("xkcd qqzz wwvv", ":why", of=load_translator(DOCS_RUN))
     assert "not green: estimated probability 0.000" in err
-    assert "that it reaches chrf 60" in err
+    assert "that it reaches chrf 80" in err
     assert "not green, because " in err
 
 
