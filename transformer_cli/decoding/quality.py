@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from transformer_cli.decoding.translation import Estimate, PartDetails, Translation
 from transformer_cli.process.errors import DataError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.text.seen_words import SeenWords
 
 logger = logging.getLogger(__name__)
@@ -26,8 +27,7 @@ _OLDER_FORMATS = (1, 2)
 FEATURES = ("mean_log_prob", "agreement", "reverse")
 """Each is larger for a translation that is more likely to be good."""
 _LEAST_LOG_PROB = -10.0  # nats
-_HINT = "make it again: tfm calibrate"
-_NUM_PERCENTILES = 101
+_NUM_PERCENTILES, _DIGITS = 101, 4
 _SHORTEST = 1  # percentile
 _ROW_OF_MARKS = re.compile(r"[^\w\s]{2,}")
 
@@ -194,18 +194,19 @@ def read_quality(run: Path) -> dict[str, Quality]:
     path = run / CALIBRATION_FILE
     if not path.is_file():
         return {}
+    hint = f"make it again: tfm calibrate --run {for_shell(run)}"
     try:
         facts = json.loads(path.read_bytes())
         if facts["format"] in _OLDER_FORMATS:
-            logger.warning("%s: an older calibration, which is not used; %s", path, _HINT)
+            logger.warning("%s: an older calibration, which is not used; %s", path, hint)
             return {}
         if facts["format"] != FORMAT:
-            raise DataError(f"{path}: format {facts['format']} is not known here", hint=_HINT)
+            raise DataError(f"{path}: format {facts['format']} is not known here", hint=hint)
         return {name: _quality(each) for name, each in facts["directions"].items()}
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}", hint=_HINT) from error
+        raise DataError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise DataError(f"{path}: not a calibration, or damaged", hint=_HINT) from error
+        raise DataError(f"{path}: not a calibration, or damaged", hint=hint) from error
 
 
 def quality_json(directions: Mapping[str, Quality]) -> bytes:
@@ -223,28 +224,43 @@ def quality_json(directions: Mapping[str, Quality]) -> bytes:
 
 
 def _quality(facts: Mapping[str, Any]) -> Quality:
-    threshold, promise = facts["threshold"], dict(facts["promise"])
-    metric = str(promise.pop("metric"))
-    conditions = dict(facts["conditions"])
+    conditions, promise = dict(facts["conditions"]), facts["promise"]
     int(conditions.get("sentences", 0))
-    statistics = {name: tuple(map(float, of_text)) for name, of_text in facts["statistics"].items()}
+    statistics = {name: tuple(map(_number, of_text)) for name, of_text in facts["statistics"].items()}
     if any(of_text and len(of_text) != _NUM_PERCENTILES for of_text in statistics.values()):
         raise ValueError(f"{_NUM_PERCENTILES} percentiles are expected")
+    num_samples = int(facts["num_samples"])
+    if num_samples < 0:
+        raise ValueError("a number of samples is expected")
     return Quality(
-        weights={name: float(facts["weights"][name]) for name in FEATURES},
-        bias=float(facts["bias"]),
-        least_confidence=float(facts["least_confidence"]),
-        most_pieces=float(facts["most_pieces"]),
-        threshold=None if threshold is None else float(threshold),
-        promise=QualityPromise(metric, **{name: float(value) for name, value in promise.items()}),
+        weights={name: _number(facts["weights"][name]) for name in FEATURES},
+        bias=_number(facts["bias"]),
+        least_confidence=_number(facts["least_confidence"]),
+        most_pieces=_number(facts["most_pieces"]),
+        threshold=None if facts["threshold"] is None else _number(facts["threshold"]),
+        promise=QualityPromise(
+            str(promise["metric"]), _number(promise["below"]), _share(promise["share"]), _share(promise["certainty"])
+        ),
         conditions=conditions,
-        num_samples=int(facts["num_samples"]),
+        num_samples=num_samples,
         unseen_words_are_green=bool(facts["unseen_words_are_green"]),
         reverse=None if (reverse := facts["reverse"]) is None else str(reverse),
         words=None if (words := facts["words"]) is None else SeenWords.from_text(words),
-        least_log_prob=float(facts["least_log_prob"]),
+        least_log_prob=_number(facts["least_log_prob"]),
         statistics=statistics,
     )
+
+
+def _number(value: Any) -> float:
+    if not math.isfinite(number := float(value)):
+        raise ValueError("a finite number is expected")
+    return number
+
+
+def _share(value: Any) -> float:
+    if not 0.0 < (share := _number(value)) < 1.0:
+        raise ValueError("a share between 0 and 1 is expected")
+    return share
 
 
 def pieces_per_word(text: str, ids: Sequence[int]) -> float:
@@ -288,7 +304,7 @@ def statistics_of(translation: Translation) -> dict[str, float] | None:
 def percentiles(values: Sequence[float]) -> tuple[float, ...]:
     """The 101 percentiles of values, from the smallest to the largest one."""
     ordered, last = sorted(values), len(values) - 1
-    return tuple(round(ordered[round(last * percent / 100)], 4) for percent in range(_NUM_PERCENTILES))
+    return tuple(round(ordered[round(last * percent / 100)], _DIGITS) for percent in range(_NUM_PERCENTILES))
 
 
 def largest_distance(text: Sequence[float], known: Sequence[float]) -> float:
@@ -333,7 +349,7 @@ class Drift:
         # Asymptotic form for two samples; each statistic has its part of the allowed error.
         least = math.sqrt(_LOG_OF_ERROR / 2 * (num_lines + num_known) / (num_lines * num_known))
         found = {
-            name: largest_distance(values, self._quality.statistics[name])
+            name: largest_distance([round(one, _DIGITS) for one in values], self._quality.statistics[name])
             for name, values in self._values.items()
             if self._quality.statistics.get(name)
         }

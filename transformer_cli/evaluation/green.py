@@ -37,6 +37,8 @@ FEWEST_SENTENCES = 100
 _LEAST_CONFIDENT = 0.01
 _LEAST_TOKENS = 0.03
 _LEAST_DEVIATION = 1e-6
+# The same sentence has another last digit in another batch, so numbers that lie so near each other count as equal.
+_EQUAL_ESTIMATES, _EQUAL_LOG_PROBS = 1e-4, 1e-3
 
 
 class Calibrated(NamedTuple):
@@ -107,7 +109,7 @@ def calibrated(
         promise=promise,
         conditions=conditions,
         num_samples=num_samples,
-        least_log_prob=_quantile([least_log_prob_of(row[1]) for row in rows], _LEAST_TOKENS),
+        least_log_prob=_quantile([least_log_prob_of(row[1]) for row in rows], _LEAST_TOKENS) - _EQUAL_LOG_PROBS,
         words=words,
         reverse=reverse,
         statistics=_statistics([row[1] for row in rows]),
@@ -207,7 +209,7 @@ def chosen_threshold(
                 break
             most = max(most, size)
             next_size = size + max(1, len(order) // _STEPS)
-    return estimates[order[most - 1]] if most else None
+    return estimates[order[most - 1]] - _EQUAL_ESTIMATES / 2 if most else None
 
 
 def keeps_promise(is_bad: Sequence[bool], promise: QualityPromise, num_tests: int) -> bool:
@@ -221,8 +223,9 @@ def fewest_sentences(promise: QualityPromise, num_tests: int = NUM_STARTS) -> in
 
 
 def _with_equals(estimates: Sequence[float], order: Sequence[int], size: int) -> int:
-    """The size, plus those with the same estimate as the last one: a threshold takes all of them."""
-    while 0 < size < len(order) and estimates[order[size]] == estimates[order[size - 1]]:
+    """The size, plus those with nearly the same estimate as the last one: a threshold takes all of them."""
+    least = estimates[order[size - 1]] - _EQUAL_ESTIMATES
+    while size < len(order) and estimates[order[size]] >= least:
         size += 1
     return size
 
