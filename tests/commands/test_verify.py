@@ -136,7 +136,7 @@ def test_files_of_a_run_without_checksums_must_be_readable_and_foreign_ones_are_
         file.write(b'{"step": 1\n{"step":')
     facts = verified(capsys, run)
     first, second, *of_lines = facts["problems"]
-    assert first.endswith("calibration.json: not a calibration, or damaged; make it again: tfm calibrate")
+    assert f"calibration.json: not a calibration, or damaged; make it again: tfm calibrate --run {run}" in first
     assert "config.yaml" in second
     number = len((run / "metrics.jsonl").read_bytes().splitlines())
     assert [
