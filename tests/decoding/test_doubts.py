@@ -46,6 +46,7 @@ WRONG = [
         "La casa in cui la casa del mare e la casa in cui la casa del mare di la casa in cui la casa.",
     ),
     (REPEATS, "the dog is big", "Il cane è grande è grande"),
+    (REPEATS, "The dog is big", "Il cane è grande è grande di grande"),
     (TOO_LONG, "No.", "No, perché questo è il giorno in cui tutti vanno al mare con i loro amici."),
     (COPIES, "Please send the black toys today.", "Per favore send the black toys oggi."),
     (COPIES, "please close the door", "please close the door"),

@@ -76,6 +76,7 @@ _SHORTEST_LONG_LOOP = 3  # words: so many stand twice in a row by mistake only
 _FEWEST_TRIGRAMS = 12
 _FEW_DIFFERENT = 0.6
 _MOST_EQUAL_CHARACTERS = 6
+_TWO_WORDS_TWICE = re.compile(r"(?<!\w)([^\W\d_]{1,40} [^\W\d_]{2,40}) \1(?!\w)", re.IGNORECASE)
 _MANY_EQUAL = re.compile(r"([^\s\d.])\1\1\1\1\1\1")  # faster than \1{6}
 _SHORTEST_COPY = 4  # words
 _FEWEST_SHARED = 2  # of these, with the marks that touch them
@@ -181,7 +182,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
     is_negated = _negates(source, read, here.negations, has_digit=has_digit)
     found = {
         UNFINISHED: not is_finished,
-        REPEATS: (len(words) < len(written) and _repeats_words(read, written))
+        REPEATS: (len(words) < len(written) and _repeats_words(read, written, translation))
         or (_MANY_EQUAL.search(translation) is not None and _repeats_a_sign(source, translation)),
         TOO_LONG: len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * len(source)
         and _is_far_too_long(source, translation),
@@ -238,13 +239,14 @@ def _is_far_too_long(source: str, translation: str) -> bool:
     return len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * length
 
 
-def _repeats_words(read: Sequence[str], written: Sequence[str]) -> bool:
+def _repeats_words(read: Sequence[str], written: Sequence[str], translation: str) -> bool:
     """Whether words follow each other again and again where the source does not do so.
 
-    That is one to twelve words that stand three times in a row (three or more: twice; two at the end, too, if the source has no two
-    words twice), or few different sequences of three words.
+    That is one to twelve words that stand three times in a row (three or more: twice; two, too, without a mark between or at the end,
+    if the source has no two words twice), or few different sequences of three words.
     """
-    if _ends_twice(written) and _loops(read, 2).get(2, 1) == 1:
+    is_twice = _ends_twice(written) or _TWO_WORDS_TWICE.search(translation) is not None
+    if is_twice and _loops(read, 2).get(2, 1) == 1:
         return True
     for size, most in _loops(written).items():
         allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
