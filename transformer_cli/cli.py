@@ -240,9 +240,9 @@ COMMANDS = {
 # is unknown, a missing name, a sentence with a dash.
 
 
-# Arguments that look like sentences: a dash before a digit or a sign, or a dash before several words. An option
-# with its value, such as --set="a b", does not match.
-_SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
+# Arguments that look like sentences: a dash before a digit or a sign, before several words, or before a word with the end of a
+# sentence. An option with its value, such as --set="a b", does not match.
+_SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*|-[A-Za-z]\S*[.!?]", re.DOTALL)
 
 
 _RESUMING = {

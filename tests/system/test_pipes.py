@@ -166,6 +166,7 @@ def test_a_file_of_a_checkpoint_stands_for_the_checkpoint(trained: Tfm, expected
         ("translate", "-5 degrees"),
         ("translate", "-5"),
         ("next", "-hello you"),
+        ("translate", "-Hello."),
         ("translate", "--", "-5 degrees"),
         ("translate", "- Hello", "-b", "2"),
         ("next", "1 2", "--prefix", "-hello you"),
