@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import stat
 import time
 from pathlib import Path
@@ -181,7 +182,7 @@ def test_a_sentence_that_begins_with_a_dash(trained: Tfm, arguments: tuple[str, 
     sentence = arguments[1]
     assert finished.talk == (
         f"tfm: {sentence}: begins with a dash, so it is read as an option\n"
-        f"  hint: write -- before such sentences, behind all options: tfm {arguments[0]} -- '{sentence}'\n"
+        f"  hint: write -- before such sentences, behind all options: tfm {arguments[0]} -- {shlex.quote(sentence)}\n"
     )
 
 
