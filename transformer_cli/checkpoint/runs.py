@@ -115,18 +115,12 @@ def overview(folder: Path) -> RunOverview:
 
 def interrupted_at(folder: Path) -> int | None:
     """The newest step of a run whose training can go on and has not come to its end; None for any other run."""
-    newest = max(list_run_or_averages(folder).whole, key=lambda found: found.step, default=None)
+    listing = list_run_or_averages(folder)
+    newest = max(listing.whole, key=lambda found: found.step, default=None)
     training, _, problem = _settings(RunFolder(folder).config_file)
-    if newest is None or newest.folder.name.startswith(AVERAGE) or training is None or problem is not None:
+    if newest is None or training is None:  # without its config, nobody knows where it ends
         return None
-    try:
-        state = newest.state()
-        can_go_on = IMPORTED not in state and not is_finished(
-            Counts.of(StateValues(state, str(newest.folder)).part("progress")), training
-        )
-    except (DataError, StorageError):
-        return None
-    return newest.step if can_go_on else None
+    return newest.step if _status(folder, listing, newest, training, problem) == "resumable" else None
 
 
 def folder_size(folder: Path) -> int:
