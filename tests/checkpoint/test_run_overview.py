@@ -70,6 +70,14 @@ def test_a_run_that_has_its_average_alone_is_finished(tmp_path: Path) -> None:
     assert interrupted_at(run) is None
 
 
+def test_a_run_without_the_state_of_its_training_is_not_called_interrupted(tmp_path: Path) -> None:
+    """Its translations would come with a command that cannot go on."""
+    run = tmp_path / "weights alone"
+    saved(run, 7)
+    (run / "config.yaml").write_text(to_yaml(load_config("en-it.yaml", CONFIG)))
+    assert interrupted_at(run) is None
+
+
 def test_a_run_is_listed_with_its_score_languages_and_size(tmp_path: Path) -> None:
     run = run_with(tmp_path / "a", Progress(7))
     found = overview(run)

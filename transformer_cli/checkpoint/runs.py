@@ -118,7 +118,7 @@ def interrupted_at(folder: Path) -> int | None:
     listing = list_run_or_averages(folder)
     newest = max(listing.whole, key=lambda found: found.step, default=None)
     training, _, problem = _settings(RunFolder(folder).config_file)
-    if newest is None or training is None:  # without its config, nobody knows where it ends
+    if newest is None or training is None or _progress(newest) is None:  # nobody knows where it ends, or whether it has
         return None
     return newest.step if _status(folder, listing, newest, training, problem) == "resumable" else None
 
@@ -154,7 +154,8 @@ def _status(
     if newest is None:
         return "empty"
     is_average = newest.folder.name.startswith(AVERAGE)  # made at the end of a run, and without its state
-    if is_average or (training is not None and _has_ended(newest, training)):
+    progress = _progress(newest)
+    if is_average or (training is not None and progress is not None and is_finished(progress, training)):
         return "finished"
     return "imported" if _is_imported(newest) else "resumable"
 
@@ -166,13 +167,12 @@ def _is_imported(newest: Checkpoint) -> bool:
         return False
 
 
-def _has_ended(newest: Checkpoint, training: TrainingConfig) -> bool:
-    """Whether a run is finished, as far as its newest checkpoint can be read."""
+def _progress(newest: Checkpoint) -> Counts | None:
+    """How far the training has come; None where the checkpoint has no state of a training that can be read."""
     try:
-        state = StateValues(newest.state(), str(newest.folder))
-        return is_finished(Counts.of(state.part("progress")), training)
+        return Counts.of(StateValues(newest.state(), str(newest.folder)).part("progress"))
     except (DataError, StorageError):
-        return False
+        return None
 
 
 def _settings(file: Path) -> tuple[TrainingConfig | None, str, str | None]:
