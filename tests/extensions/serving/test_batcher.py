@@ -280,6 +280,34 @@ def test_a_running_item_is_wanted_while_one_caller_waits(batcher: Batcher) -> No
         assert staying.result(LONG) == ["SAME"]
 
 
+def test_an_item_that_nobody_needs_when_its_batch_fails_is_computed_for_a_later_caller(
+    batcher: Batcher,
+) -> None:
+    """A caller that comes later would else wait, until its deadline, for a batch that has ended."""
+    begun, left = threading.Event(), threading.Event()
+
+    def compute(items: Sequence[str]) -> list[str]:
+        if len(items) > 1:
+            begun.set()
+            assert left.wait(LONG)
+            raise ValueError("a batch of two")
+        return [item.upper() for item in items]
+
+    kind = kind_of(compute)
+    job = Job(LONG)
+    with ThreadPoolExecutor(8) as threads:
+        both = threads.submit(ask, batcher, kind, "left", "kept", job=job)
+        assert begun.wait(LONG)
+        other = threads.submit(ask, batcher, kind, "kept")
+        wait_until(lambda: batcher.counts.num_asked == 2)
+        job.cancel()
+        with pytest.raises(JobCancelled):
+            both.result(LONG)
+        left.set()
+        assert other.result(LONG) == ["KEPT"]
+    assert ask(batcher, kind, "left", job=Job(5.0)) == ["LEFT"]
+
+
 def test_a_free_batcher_takes_all_that_waits(batcher: Batcher) -> None:
     """Also items of different length, if a second batch would take longer than their padding."""
     held = Held()

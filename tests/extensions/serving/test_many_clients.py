@@ -146,12 +146,14 @@ def test_the_work_of_a_client_that_leaves_is_dropped() -> None:
         for connection in leaving:
             connection.close()
         wait_until(lambda: metric(address, "tfm_requests_active") == 1)
+        assert metric(address, "tfm_characters_total") == 0
         assert metric(address, "tfm_sentences_waiting") == 0
         second = threads.submit(translate, address, LINES[1])
         wait_until(lambda: metric(address, "tfm_requests_active") == 2)
         engine.released.set()
         assert [one.result(LONG).status_code for one in (first, second)] == [200, 200]
         assert len(engine.requests) == 2  # those that left were never translated
+        assert metric(address, "tfm_characters_total") == len(LINES[0]) + len(LINES[1])
 
 
 @pytest.mark.long

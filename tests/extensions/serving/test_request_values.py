@@ -111,3 +111,9 @@ def test_short_keys_are_warned_of_and_not_shown(tmp_path: Path, caplog: pytest.L
         read_api_keys(file)
     assert "1 of 2 keys have less than 16 characters" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_the_mark_that_editors_of_windows_write_belongs_to_no_key(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_bytes("long-enough-to-be-a-key\r\n".encode("utf-8-sig"))
+    assert read_api_keys(file).allow("long-enough-to-be-a-key")

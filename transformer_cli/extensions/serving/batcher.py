@@ -546,7 +546,11 @@ class Batcher:
                 type(error).__name__,
             )
             for unit in batch:
-                if unit.waiting:
+                with self._changed:
+                    is_wanted = bool(unit.waiting)
+                    if not is_wanted and self._running.get(unit.place) is unit:
+                        del self._running[unit.place]  # else a later caller would wait for what nobody computes
+                if is_wanted:
                     self._compute([unit])
             return
         counts = self.counts

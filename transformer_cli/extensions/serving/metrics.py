@@ -65,7 +65,7 @@ class ServerMetrics:
             "tfm_ready gauge Whether the models are loaded.": int(service.is_ready),
             "tfm_requests_active gauge Requests that are translated or wait for it.": service.num_active,
             "tfm_requests_refused_total counter Requests that were refused because too many waited.": service.num_refused,
-            "tfm_characters_total counter Characters of texts to translate.": service.num_characters,
+            "tfm_characters_total counter Characters of texts that were translated.": service.num_characters,
             "process_start_time_seconds gauge When the process started, in seconds since 1970.": round(
                 self._started_at, 3
             ),

@@ -287,8 +287,11 @@ def explain_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         async with service.admitted() as job:
             explained = await service.run(request, job, work)
         if not values.switch("attention", default=True):
-            for sentence in explained["sentences"]:
+            # The same object may be the answer to other requests.
+            sentences = [{**sentence} for sentence in explained["sentences"]]
+            for sentence in sentences:
                 del sentence["attention"]
+            explained = {**explained, "sentences": sentences}
         return JSONResponse(explained)
 
     return [Route("/explain", explain, methods=["POST"])]

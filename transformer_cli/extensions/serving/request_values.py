@@ -126,7 +126,9 @@ def read_api_keys(path: Path) -> ApiKeys:
         DataError: it cannot be read, or holds no key.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(
+            encoding="utf-8-sig"
+        )  # editors of Windows write a mark, which would belong to the first key
     except FileNotFoundError:
         raise MissingInputError(f"--api-keys {path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:

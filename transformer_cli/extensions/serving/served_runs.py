@@ -83,7 +83,8 @@ class ServedDirection:
         def compute(lines: Sequence[str]) -> list[dict[str, Any]]:
             return [explainer.explain(each, **asked).to_json() for each in lines]
 
-        kind = WorkKind((num_alternatives, *asked.values()), "inside", compute, len, max_tokens=1)
+        # Both directions of a run share a batcher, and each reads the same line in its own way.
+        kind = WorkKind((*self.languages, num_alternatives, *asked.values()), "inside", compute, len, max_tokens=1)
         return self.shared.batcher.results(kind, {line: line}, job)[line]
 
     def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:

@@ -144,7 +144,6 @@ class TranslationService:
         Raises:
             RefusedRequest: no run translates so, or as of `translate`.
         """
-        self.num_characters += sum(len(text) for text, _ in texts)
         translated = [TranslatedText(text) for text, _ in texts]
         sources = dict.fromkeys(source for _, source in texts if source != target)
         directions = [self.direction(source, target) for source in sources]
@@ -159,6 +158,7 @@ class TranslationService:
                 own = [place for place, (_, source) in enumerate(texts) if source == direction.languages.source]
                 for place, each in zip(own, of_direction, strict=True):
                     translated[place] = each
+        self.num_characters += sum(len(text) for text, _ in texts)
         return translated
 
     def _translated(
