@@ -194,19 +194,22 @@ def read_quality(run: Path) -> dict[str, Quality]:
     path = run / CALIBRATION_FILE
     if not path.is_file():
         return {}
-    hint = f"make it again: tfm calibrate --run {for_shell(run)}"
     try:
         facts = json.loads(path.read_bytes())
         if facts["format"] in _OLDER_FORMATS:
-            logger.warning("%s: an older calibration, which is not used; %s", path, hint)
+            logger.warning("%s: an older calibration, which is not used; %s", path, _how_to_make_again(run))
             return {}
         if facts["format"] != FORMAT:
-            raise DataError(f"{path}: format {facts['format']} is not known here", hint=hint)
+            raise DataError(f"{path}: format {facts['format']} is not known here", hint=_how_to_make_again(run))
         return {name: _quality(each) for name, each in facts["directions"].items()}
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
+        raise DataError(f"{path}: cannot be read: {error.strerror}", hint=_how_to_make_again(run)) from error
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise DataError(f"{path}: not a calibration, or damaged", hint=hint) from error
+        raise DataError(f"{path}: not a calibration, or damaged", hint=_how_to_make_again(run)) from error
+
+
+def _how_to_make_again(run: Path) -> str:
+    return f"make it again: tfm calibrate --run {for_shell(run)}"
 
 
 def quality_json(directions: Mapping[str, Quality]) -> bytes:
