@@ -11,17 +11,21 @@ from making.blocks import ROOT
 
 CONFIG = ROOT / "docs" / "run.yaml"
 FOLDER = ROOT / "docs" / "run"
-KEPT = ("config.yaml", "metrics.jsonl", "learning.jsonl")
-"""The files of the run that are kept: of its settings, its curves, and the sentences that show how it has learned."""
+KEPT = ("config.yaml", "metrics.jsonl", "learning.jsonl", "seen_words.json")
+"""The files of the run that are kept: of its settings, its curves, the sentences that show how it has learned, and the words that it has seen."""
+PROMISE = ("--below", "80", "--share", "0.03")
+"""Of the calibration: docs/trusting_translations.md tells why."""
 
 
 def train() -> None:
-    """Train the model of docs/run.yaml in a temporary folder, and replace docs/run."""
+    """Train the model of docs/run.yaml in a temporary folder, replace docs/run, and calibrate it."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "transformer_cli", "train", "--config", str(CONFIG)]
         subprocess.run(command, cwd=folder, env=environment, check=True)
         keep(Path(folder) / "runs" / "docs")
+        command = [sys.executable, "-m", "transformer_cli", "calibrate", "--run", str(FOLDER), *PROMISE]
+        subprocess.run(command, cwd=folder, env=environment, check=True)
 
 
 def keep(run: Path) -> None:
