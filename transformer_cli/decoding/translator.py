@@ -31,7 +31,7 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.line_form import LineForm, with_blank_lines
+from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
 from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
@@ -352,6 +352,8 @@ class Translator:
             if not all(is_sound):
                 # What is asked again is no line of the input, so the memory does not have it.
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
+        if explainer is None and not all(line.given.isascii() for line in lines):
+            translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and (self.repairs or self.estimates):
             translations = list(map(self.with_doubts_of_line, translations))
         if self.estimates:
