@@ -9,7 +9,6 @@ import io
 import itertools
 import os
 import re
-import shlex
 import signal
 import sys
 import traceback
@@ -405,7 +404,7 @@ def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
     if names:
         raise UsageError(
             f"{names[0]}: a name with spaces needs quotation marks; without them it is {len(names[0].split(' '))} words",
-            hint=f"{ctx.command_path} {shlex.join(meant)}",
+            hint=f"{ctx.command_path} {' '.join(map(for_shell, meant))}",
         )
 
 
@@ -442,7 +441,7 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
     options = [one for one in command.get_params(ctx) if one.param_type_name == "option"]
     known = {spelled for one in options for spelled in one.opts}
     plain = name.replace("_", "-")
-    meant = [one for one in (f"--{plain}", *other_programs.meant_by(plain, other_programs.OPTIONS)) if one in known]
+    meant = other_programs.options_meant_by(plain, _value_behind(args, option), known)
     arguments = [one.name for one in command.get_params(ctx) if one.param_type_name == "argument"]
     setting = setting_called(name)
     if setting is not None and not _takes(ctx.info_name, setting):
@@ -452,10 +451,10 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
         hint = f"the same command continues the run where it stopped: leave out {option}"
     elif named := next((one for one in args if one in getattr(command, "commands", {})), ""):
         hint = f"options stand behind the command: {ctx.command_path} {named} {option}"
-    elif set(arguments).intersection(other_programs.meant_by(plain, other_programs.ARGUMENTS)):
-        hint = f"leave out {option}: {ctx.command_path} {' '.join(arguments).upper()}"
     elif meant:
         hint = f"did you mean {' or '.join(meant)}?"
+    elif set(arguments).intersection(other_programs.meant_by(plain, other_programs.ARGUMENTS)):
+        hint = f"leave out {option}: {ctx.command_path} {' '.join(arguments).upper()}"
     elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
         # A flag elsewhere has its value in the table, and one that follows it means something else.
         given = None if "=" in setting else _value_behind(args, option)

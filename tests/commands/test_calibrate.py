@@ -399,3 +399,32 @@ def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> Non
     (tmp_path / "out.it").write_text("Ciao.\n" * 100)
     with pytest.raises(UsageError, match=r"the reverse model .* translates en-it; it is to translate it-en"):
         calibrate(run, reverse=str(DOCS_RUN))
+
+
+@pytest.mark.parametrize("option", ["mark", "only_green"])
+def test_several_models_together_have_no_calibration(option: str, tmp_path: Path) -> None:
+    shutil.copytree(DOCS_RUN, tmp_path / "run")
+    options = TranslateOptions(run=[str(DOCS_RUN), str(tmp_path / "run")], **{option: True})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a calibration describes one model, and 2 translate together") as refusal:
+        translate_lines(["Hi."], None, options)
+    assert "tfm calibrate" not in str(refusal.value.hint)
+
+
+def test_the_command_for_a_calibration_names_the_checkpoint_that_was_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    [checkpoint] = (run / "checkpoints").iterdir()
+    with pytest.raises(UsageError, match="no calibration") as refusal:
+        translate_lines(["Hi."], None, TranslateOptions(run=str(checkpoint), mark=True))
+    assert refusal.value.hint == f"make one: tfm calibrate --run {checkpoint}"
+
+
+def test_a_line_that_is_not_green_and_has_no_doubt_is_named_with_the_reason(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["The dog is big.", "The big dog sees the cat.", "Hello."]
+    translate_lines(lines, None, TranslateOptions(run=str(DOCS_RUN), mark=True))
+    marks = [line.split("\t")[1] for line in capfd.readouterr().out.splitlines()]
+    assert marks == ["green", "-", "-"]
+    told = [message for message in caplog.messages if "not green: " in message]
+    assert [message.split(":")[0] for message in sorted(told)] == ["line 2", "line 3"]

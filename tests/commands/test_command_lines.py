@@ -70,6 +70,18 @@ def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         (["translate", "hi", "--num_return_sequences", "3"], "did you mean --n-best?"),
         (["translate", "hi", "--n_best", "3"], "did you mean --n-best?"),
         (["translate", "--src", "x"], "did you mean --input?"),
+        (["translate", "--src", "en", "hi"], "did you mean --from?"),
+        (["translate", "--tgt=it", "hi"], "did you mean --to?"),
+        (["translate", "--tgt", "out.txt", "hi"], "did you mean --output?"),
+        (["translate", "--source-language", "en", "hi"], "did you mean --from?"),
+        (["init", "--src", "en", "a.en", "a.it"], "did you mean --source-language?"),
+        (["init", "--tl", "pt-BR", "a.en", "a.it"], "did you mean --target-language?"),
+        (["init", "--source", "a.en", "--target", "a.it"], "leave out --source: tfm init CORPUS"),
+        (["data", "import", "--src", "en", "x.tmx"], "did you mean --source-language?"),
+        (["data", "import", "--src", "x.tmx"], "leave out --src: tfm data import FILES"),
+        (["data", "check", "--trg", "it", "a.en", "a.it"], "did you mean --target-language?"),
+        (["calibrate", "--src", "en"], "did you mean --from?"),
+        (["calibrate", "--src", "in.txt"], "did you mean --source?"),
         (["translate", "--input", "x", "--batch-size", "8"], "settings are given as --set decoding.batch_tokens=4096"),
         (["translate", "--text", "hi"], "leave out --text: tfm translate SENTENCES"),
         (["score", "--input", "x"], "leave out --input: tfm score HYPOTHESIS REFERENCES"),
@@ -403,3 +415,9 @@ def test_what_is_missing_or_too_much_is_answered_with_an_example(
     code, told = answer(*arguments)
     assert code == 2
     assert told.startswith(f"tfm: {message}\n  hint: {hint}")
+
+
+def test_a_promise_about_no_translation_at_all_is_refused(answer: Answer) -> None:
+    code, told = answer("calibrate", "--run", RUN, "--below", "0")
+    assert code == 2
+    assert "hint: the least value is 1: --below 1\n" in told

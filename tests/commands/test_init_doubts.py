@@ -349,3 +349,28 @@ def test_a_spreadsheet_becomes_a_table_beside_it(folder: Path, capsys: pytest.Ca
     with pytest.raises(CannotCreateError, match=r"phrases\.tsv: exists already"):
         init_command(["phrases.xlsx"], output=Path("it.yaml"))
     assert (folder / "phrases.tsv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "is_warned"),
+    [
+        ("eng", "en", False),
+        ("hye", "hy", False),
+        ("English", "en", False),
+        ("pt-BR", "pt-BR", False),
+        ("tlh", "tlh", False),
+        ("xxx", "xxx", True),
+    ],
+)
+def test_a_code_of_three_letters_becomes_the_one_of_two_and_an_unknown_one_is_warned_of(
+    folder: Path, capsys: pytest.CaptureFixture[str], given: str, written: str, is_warned: bool
+) -> None:
+    for side, name in enumerate(("a.one", "a.two")):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
+    assert init("a.one", "a.two", source_language=given, target_language="it").source_language == written
+    told = capsys.readouterr().out
+    assert f"languages: {written} into it" in told
+    assert [
+        line for line in told.splitlines() if line.startswith(f"warning: {written}: no language")
+    ] != [] or not is_warned
+    assert ("no language that is known here" in told) == is_warned

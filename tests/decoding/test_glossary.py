@@ -132,6 +132,55 @@ def test_the_names_of_the_columns_are_no_term(
     assert ("but the translation goes from en into it" in caplog.text) == (header == "Italian\tEnglish")
 
 
+@pytest.mark.parametrize("ending", [".tsv", ".csv"])
+def test_the_line_ends_of_old_macs_are_read(tmp_path: Path, ending: str) -> None:
+    terms = ("dog,Hündin\rcat,Katze\r" if ending == ".csv" else "dog\tHündin\rcat\tKatze\r").encode("windows-1252")
+    assert read_glossary(written(tmp_path, terms, f"terms{ending}")) == read_glossary(
+        written(tmp_path, terms.replace(b"\r", b"\r\n"), f"terms{ending}")
+    )
+    packed = written(tmp_path, gzip.compress(terms), f"terms{ending}.gz")
+    assert [one.target for one in read_glossary(packed).entries] == ["Hündin", "Katze"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "source\ttarget\tnotes\ndog\tcane\ta pet\ncat\tgatto\t\tform=gatti\n",
+        "Source term;Comment;Target term;Form\ndog;a pet;cane\ncat;;gatto;form=gatti\n",
+        "id,English,Italian,Part of speech\n1,dog,cane,noun\n2,cat,gatto,form=gatti\n",
+        "Note\ten-GB\tit\n\tdog\tcane\nx\tcat\tgatto\tform=gatti\n",
+    ],
+)
+def test_a_first_row_names_the_columns_of_a_table_with_others(tmp_path: Path, table: str) -> None:
+    given = Direction("en", "it")
+    entries = read_glossary(written(tmp_path, table.encode())).without_header(given).entries
+    found = [(one.source, one.target, one.other_forms, one.place[-2:]) for one in entries]
+    assert found == [("dog", "cane", (), ":2"), ("cat", "gatto", ("gatti",), ":3")]
+
+
+def test_what_is_left_out_of_a_table_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    read_glossary(written(tmp_path, b"source\ttarget\tnotes\ndog\tcane\ta pet\n"))
+    assert "terms.tsv:1: the terms are in the columns source and target; left out: notes" in caplog.text
+
+
+@pytest.mark.parametrize("first", ["dog\tcane\ta pet", "one\ttwo\tthree", "English\tItalian\tGerman", "source\tx\ty"])
+def test_a_table_whose_columns_nobody_names_is_refused_with_what_to_do(tmp_path: Path, first: str) -> None:
+    with pytest.raises(DataError, match=r"terms\.tsv:1: .* is not a column of a glossary") as refusal:
+        read_glossary(written(tmp_path, f"{first}\ncat\tgatto\tx\n".encode()))
+    assert "a first line must name two as source and target, or by their languages" in str(refusal.value.hint)
+
+
+def test_the_languages_behind_each_term_are_those_of_one_direction(tmp_path: Path) -> None:
+    same = read_glossary(written(tmp_path, b"dog,cane,EN,it\ncat,gatto,en,it\n", "terms.csv"))
+    assert [(one.source, one.target, one.other_forms) for one in same.entries] == [
+        ("dog", "cane", ()),
+        ("cat", "gatto", ()),
+    ]
+    with pytest.raises(DataError, match=r"terms\.csv:2: from it into en, where the lines above are from en into it"):
+        read_glossary(written(tmp_path, b"dog,cane,en,it\ngatto,cat,it,en\n", "terms.csv"))
+
+
 def test_terms_that_a_program_gives_have_no_header() -> None:
     glossary = Glossary.of({"English": "Italian"})
     assert glossary.without_header(Direction("en", "it")) == glossary

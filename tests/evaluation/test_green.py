@@ -379,7 +379,7 @@ def test_a_translation_that_is_not_green_says_why() -> None:
             "it has doubts": translation_of(-0.01, doubts=("loses a negation",)),
             "text of it stays in its own language": replace(translation_of(-0.01), is_untranslated=True),
             "it was made in pieces around protected spans": replace(translation_of(-0.01), is_in_pieces=True),
-            "one of its tokens has the probability 0.14, and in 97 % of the calibration none is below 0.61": (
+            "one of its tokens has a probability below 0.61, and 97 % of the calibration have no such token": (
                 translation_of(-2.0)
             ),
         }.items()

@@ -2,12 +2,14 @@
 
 import logging
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.messages import fitted, log_to_file, talk_on_stderr
+from transformer_cli.process.messages import fitted, for_shell, log_to_file, talk_on_stderr
 
 logger = logging.getLogger("transformer_cli.some.module")
 
@@ -97,3 +99,16 @@ def test_a_line_is_cut_by_its_columns_on_the_screen() -> None:
     assert fitted("more than 10", 10) == "more than…"
     assert fitted("你好世界", 8) == "你好世界"
     assert fitted("你好世界", 7) == "你好世…"
+
+
+@pytest.mark.parametrize(
+    "word", ["a b", "C:\\my files\\x.txt", "C:\\my files\\", 'say "no" now', 'x\\" y\\\\', "", "plain", "C:\\a\\b.txt"]
+)
+def test_a_word_is_quoted_as_programs_of_windows_read_it(word: str) -> None:
+    assert for_shell(word, "nt") == subprocess.list2cmdline([word])
+    assert shlex.split(for_shell(word, "posix")) == [word]
+
+
+@pytest.mark.parametrize("word", ["a&b", "it's", "a|b", "a>b", "(a)"])
+def test_a_sign_of_the_shell_of_windows_stands_in_quotation_marks(word: str) -> None:
+    assert for_shell(word, "nt") == f'"{word}"'

@@ -57,7 +57,7 @@ def calibrate_command(
     ] = "chrf",
     below: Annotated[
         float,
-        typer.Option("--below", min=0, max=100, help="A translation with a lower score is bad."),
+        typer.Option("--below", min=1, max=100, help="A translation with a lower score is bad."),
     ] = 60.0,
     share: Annotated[
         float,

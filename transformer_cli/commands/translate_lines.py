@@ -235,7 +235,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
     if options.replace_unknown:
         translator = _with_replacement(translator, options.dictionary)
     if options.needs_quality:
-        _require_quality(translator, loaded)
+        _require_quality(translator, loaded, options)
         translator = replace(translator, estimates=True, only_green=options.only_green)
     return loaded, translator
 
@@ -331,23 +331,34 @@ def _check_one_model(options: TranslateOptions) -> None:
             )
 
 
-def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
+def _require_quality(translator: Translator, loaded: LoadedRun, options: TranslateOptions) -> None:
     """Refuse to mark translations of a run without a calibration for its checkpoint.
 
     Raises:
-        UsageError: there is none, or no threshold keeps its promise.
+        UsageError: there is none, or no threshold keeps its promise; or several models translate together.
         DataError: it is damaged.
     """
     quality = translator.pipeline.quality
     folder = loaded.trained.folder
     run = loaded.trained.run
+    if loaded.others:
+        raise UsageError(
+            f"{'--mark' if options.mark else '--only-green'}: a calibration describes one model, and {len(loaded.members)} translate together",
+            hint="name one --run; or leave out --mark and --only-green",
+        )
     if quality is None:
         if run is not None:
             read_quality(run.path)  # refuses one that is damaged
+        chosen = (
+            options.run if isinstance(options.run, str) else next(iter(options.run or ()), run.path if run else folder)
+        )
+        here, there = translator.pipeline.languages
+        direction = f" --from {here} --to {there}" if len(translator.pipeline.data.directions) > 1 else ""
         raise UsageError(
             f"{folder}: no calibration of this checkpoint for {translator.pipeline.languages}, so nothing is known about the quality "
             "of its translations",
-            hint=f"make one: tfm calibrate --run {for_shell(run.path if run else folder)}",
+            # As it was named: it may be another checkpoint than the best one of its run.
+            hint=f"make one: tfm calibrate --run {for_shell(chosen)}{direction}",
         )
     if quality.threshold is None:
         raise UsageError(

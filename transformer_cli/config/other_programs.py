@@ -4,7 +4,9 @@ Each table has a name of tfm, and behind it the names of others: those of JoeyNM
 Where a name is a flag elsewhere, the setting has its value: runtime.device=cuda for gpu.
 """
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Collection, Mapping
 
 
 def meant_by(name: str, table: Mapping[str, str]) -> list[str]:
@@ -158,10 +160,10 @@ OPTIONS = {
     "--output": "tgt o out output-file",
     "--reference": "ref references",
     "--against": "hyp",
-    "--from": "source-lang src-lang",
-    "--source-language": "source-lang src-lang from languages",
-    "--to": "target-lang tgt-lang lang",
-    "--target-language": "target-lang tgt-lang to languages lang",
+    "--from": "source-lang src-lang source-language src source sl s",
+    "--source-language": "source-lang src-lang from languages src source sl s",
+    "--to": "target-lang tgt-lang lang target-language tgt target trg tl t",
+    "--target-language": "target-lang tgt-lang to languages lang tgt target trg tl t",
     "--beam-size": "beam beams num-beams beam-width",
     "--n-best": "nbest n-best-list num-hypotheses num-return-sequences",
     "--scores": "metric metrics",
@@ -171,13 +173,35 @@ OPTIONS = {
     "--debug": "verbose v",
 }
 """Without the two dashes in front."""
+_OF_LANGUAGES = ("--from", "--source-language", "--to", "--target-language")
+
+
+def options_meant_by(name: str, value: str | None, known: Collection[str]) -> list[str]:
+    """The options of a command that an option of another program may mean.
+
+    Its value tells --src en, the language, from --src train.en, a file.
+
+    Args:
+        name: without the two dashes in front, with dashes inside.
+        value: that was given to it; None: none.
+        known: the options of the command.
+    """
+    meant = [one for one in (f"--{name}", *meant_by(name, OPTIONS)) if one in known]
+    others = [one for one in meant if one not in _OF_LANGUAGES]
+    if value is None or len(others) == len(meant):
+        return others or meant
+    if os.path.exists(value) or re.search(r"[./\\]", value):
+        return others
+    is_language = re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) is not None
+    return [one for one in meant if one in _OF_LANGUAGES] if is_language else others or meant
 
 
 ARGUMENTS = {
     "hypothesis": "hyp hypotheses i in input file sys system translations",
     "references": "ref refs reference r",
+    "files": "input file i src source tgt target trg",
     "sentences": "text sentence",
-    "corpus": "input file dataset path train-file",
+    "corpus": "input file dataset path train-file src source tgt target trg",
 }
 """What stands without an option here. Without the two dashes in front."""
 

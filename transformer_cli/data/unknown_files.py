@@ -1,7 +1,6 @@
 """Finds out how to read unknown files: the data section of a config that reads them, and their encoding."""
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -33,8 +32,10 @@ from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
     best_match,
     code_of_language,
+    has_name,
     language_code,
     language_in,
+    shortest_code,
 )
 from transformer_cli.text.legacy_encodings import (
     Reading,
@@ -106,6 +107,18 @@ def find_corpus(paths: Sequence[str], facts: GivenFacts) -> FoundCorpus:
     """
     require_no_config(paths)
     facts = facts.with_codes()
+    wanted = facts.source_language, facts.target_language
+    here, there = (None if code is None else shortest_code(code) for code in wanted)
+    found = _found_corpus(paths, facts._replace(source_language=here, target_language=there))
+    unknown = [code for code in (here, there) if code is not None and not has_name(code)]
+    doubts = [
+        f"{code}: no language that is known here has this code, so its rules for sentences, numbers and the like are not known; it is used as given"
+        for code in dict.fromkeys(unknown)
+    ]
+    return replace(found, doubts=[*found.doubts, *doubts]) if doubts else found
+
+
+def _found_corpus(paths: Sequence[str], facts: GivenFacts) -> FoundCorpus:
     for path in paths:
         require_name_in_utf8(path)
         if not Path(path).exists():
@@ -195,7 +208,7 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
         found = _table(tables[0], str(folder), facts, others=tables[1:])
     else:
         found_files = ", ".join(map(_name_and_length, files[:8])) or "nothing"
-        two = f": tfm init {shlex.join(map(str, files))}" if len(files) == 2 else ", as in tfm init FILE FILE"
+        two = f": tfm init {' '.join(map(for_shell, files))}" if len(files) == 2 else ", as in tfm init FILE FILE"
         raise DataError(
             f"{folder}: no corpus in this folder, found {found_files}",
             hint="a folder holds tables (.csv, .tsv, .jsonl, .parquet), or text in pairs of files of one name and two "

@@ -1,21 +1,26 @@
 """Reads glossaries from files: text with tabs, CSV, and spreadsheets.
 
 A row has a source term and its target term. Further columns say more about the entry: `case` (capital letters count) and
-`form=...` (another form of the target term, once for each form). A blank row is skipped.
+`form=...` (another form of the target term, once for each form). A blank row is skipped. If the first row names the columns, other
+columns are left out.
 """
 
 import logging
+import re
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from pkgutil import resolve_name
 
-from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES
+from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES, UTF_16_MARKS, read_chunks
 from transformer_cli.data.sources.tables import rows_of_any_table
 from transformer_cli.data.unknown_files import encoding_of_table
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.languages import code_of_language, named_language
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +30,11 @@ _COLUMNS = (
     "on each line a source term, a tab (in CSV: a comma or semicolon), a target term; "
     "then perhaps, in further columns, case or form=TEXT"
 )
+_ROLES = (
+    re.compile(r"(?:source|src)(?:[ _-](?:term|text|word|phrase))?", re.IGNORECASE),
+    re.compile(r"(?:target|tgt|trg|translation)(?:[ _-](?:term|text|word|phrase))?", re.IGNORECASE),
+)
+_MAY_BE_NUMBERS = ("id", "no")  # codes of languages, too
 _SHOWN_CHARACTERS = 60
 
 
@@ -56,7 +66,38 @@ def _of_text(path: Path, name: str, given: str | None) -> Glossary:
         encoding, doubt = encoding_of_table(path, given)
         if doubt is not None:
             logger.warning("%s", doubt)
-    entries = []
+    with ExitStack() as opened:
+        rows = list(_rows(_with_line_feeds(path, opened), name, encoding))
+    if all(map(_languages_behind, [cells for _, cells in rows])):
+        _require_one_direction(rows)
+        rows = [(place, cells[:2]) for place, cells in rows]
+    entries: list[GlossaryEntry] = []
+    if rows and (columns := _named_columns(rows[0][1])) is not None:
+        (place, names), *rows = rows
+        _log_left_out(names, columns, place)
+        if not _ROLES[0].fullmatch(names[columns[0]]):  # the languages are compared with those of the translation
+            entries.append(GlossaryEntry(names[columns[0]], names[columns[1]], place=place))
+        rows = [(place, _of_columns(cells, columns)) for place, cells in rows]
+    entries += [_entry(cells, place) for place, cells in rows]
+    if not entries:
+        logger.warning("%s: no term is in this glossary", name)
+    return Glossary(tuple(entries))
+
+
+def _with_line_feeds(path: Path, opened: ExitStack) -> Path:
+    """The file; a copy with line feeds, if its lines end with carriage returns alone, as those of old Macs."""
+    if not path.is_file():
+        return path
+    text = b"".join(read_chunks(path))
+    if b"\n" in text or b"\r" not in text or text.startswith(UTF_16_MARKS):
+        return path
+    copy = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tfm-glossary-"))) / "lines"
+    copy.write_bytes(text.replace(b"\r", b"\n"))
+    return copy
+
+
+def _rows(path: Path, name: str, encoding: str | None) -> Iterator[tuple[str, list[str]]]:
+    """The place and the cells of each row that is not blank."""
     for number, row in rows_of_any_table(path, encoding):
         place = f"{name}:{number}"
         if row is None:
@@ -71,10 +112,55 @@ def _of_text(path: Path, name: str, given: str | None) -> Glossary:
             ) from error
         cells = [cell.decode().strip() for cell in row]
         if any(cells):
-            entries.append(_entry(cells, place))
-    if not entries:
-        logger.warning("%s: no term is in this glossary", name)
-    return Glossary(tuple(entries))
+            yield place, cells
+
+
+def _named_columns(cells: Sequence[str]) -> tuple[int, int] | None:
+    """The columns of the source and the target, if a first row of more than two columns names them: by these words, or by two languages."""
+    if len([cell for cell in cells if cell]) <= 2 or all(map(_is_flag, cells[2:])):
+        return None
+    source, target = ([n for n, cell in enumerate(cells) if role.fullmatch(cell)] for role in _ROLES)
+    if len(source) == len(target) == 1:
+        return source[0], target[0]
+    named = [
+        n for n, cell in enumerate(cells) if cell and cell.casefold() not in _MAY_BE_NUMBERS and named_language(cell)
+    ]
+    return (named[0], named[1]) if len(named) == 2 and len({named_language(cells[n]) for n in named}) == 2 else None
+
+
+def _log_left_out(cells: Sequence[str], columns: Sequence[int], place: str) -> None:
+    source, target = (on_one_line(cells[column], _SHOWN_CHARACTERS) for column in columns)
+    others = ", ".join(cell for n, cell in enumerate(cells) if cell and n not in columns)
+    logger.info(
+        "%s: the terms are in the columns %s and %s; left out: %s", place, source, target, on_one_line(others, 200)
+    )
+
+
+def _of_columns(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
+    """The source term, the target term, and what else says something about the entry."""
+    terms = [cells[column] if column < len(cells) else "" for column in columns]
+    return terms + [cell for n, cell in enumerate(cells) if n not in columns and cell and _is_flag(cell)]
+
+
+def _require_one_direction(rows: Sequence[tuple[str, list[str]]]) -> None:
+    """Refuse rows with other languages than those of the first one."""
+    first = _languages_behind(rows[0][1]) if rows else []
+    for place, cells in rows:
+        if (found := _languages_behind(cells)) != first:
+            raise DataError(
+                f"{place}: from {' into '.join(found)}, where the lines above are from {' into '.join(first)}",
+                hint="keep the lines of one direction",
+            )
+
+
+def _languages_behind(cells: Sequence[str]) -> list[str]:
+    """The codes of two languages behind the two terms, as DeepL exports a glossary; else nothing."""
+    codes = [re.split("[-_]", cell)[0].lower() for cell in cells[2:]]
+    return codes if len(codes) == 2 and all(map(code_of_language, codes)) else []
+
+
+def _is_flag(cell: str) -> bool:
+    return not cell or cell == _CASE or bool(cell.startswith(_FORM) and cell.removeprefix(_FORM).strip())
 
 
 def _entry(cells: list[str], place: str) -> GlossaryEntry:
@@ -86,12 +172,12 @@ def _entry(cells: list[str], place: str) -> GlossaryEntry:
     target, *flags = others
     forms = []
     for flag in filter(None, flags):
-        form = flag.removeprefix(_FORM).strip() if flag.startswith(_FORM) else ""
-        if form:
-            forms.append(form)
-        elif flag != _CASE:
+        if not _is_flag(flag):
             raise DataError(
                 f"{place}: {on_one_line(flag, _SHOWN_CHARACTERS)!r} is not a column of a glossary",
-                hint=f"give {_COLUMNS}",
+                hint=f"give {_COLUMNS}; of a table with other columns, a first line must name two as source and target, or by "
+                "their languages",
             )
+        if flag != _CASE:
+            forms.append(flag.removeprefix(_FORM).strip())
     return GlossaryEntry(source, target, tuple(forms), _CASE in flags, place)

@@ -5,8 +5,10 @@ Everything around the texts stays in its place.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from unicodedata import category
 
 from transformer_cli.decoding.brackets import TextPiece
@@ -36,6 +38,7 @@ from transformer_cli.text.normalization import (
     with_plain_spaces,
     without_invisible,
     without_line_breaks,
+    word_spans,
 )
 from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
 from transformer_cli.text.sentences import (
@@ -395,3 +398,59 @@ def with_blank_lines(
         else each
         for line, each in zip(lines, translations, strict=True)
     ]
+
+
+_FIXED_SPACES = frozenset("\u00a0\u2007\u2009\u202f")
+
+
+def with_fixed_spaces(line: Line, translation: Translation) -> Translation:
+    """The translation of a line with its no-break and thin spaces where their neighbours stand in the translation, too.
+
+    The neighbours are the words on both sides of the space; or a protected span, a number or a mark on one side, as in "%d MB".
+    A line with terms of a glossary, which may have plain spaces, stays as it is.
+    """
+    if translation.terms or _FIXED_SPACES.isdisjoint(line.given):
+        return translation
+    of_source: dict[_Neighbours, list[str]] = {}
+    for place, neighbours in _single_spaces(line.given):
+        for each in neighbours:
+            of_source.setdefault(each, []).append(line.given[place])
+    fixed = [(_with_spaces_of(of_source, text), score) for text, score in translation.alternatives]
+    return with_alternatives(translation, fixed)
+
+
+_Neighbours = tuple[str, str]
+"""What stands before and behind a space; one of them may be empty: then it does not matter."""
+
+
+def _with_spaces_of(of_source: Mapping[_Neighbours, Sequence[str]], text: str) -> str:
+    """A translation with the spaces of a source beside the same neighbours."""
+    spaces = [(place, neighbours) for place, neighbours in _single_spaces(text) if text[place] == " "]
+    counts = Counter(each for _, neighbours in spaces for each in neighbours)
+    num_seen: Counter[_Neighbours] = Counter()
+    signs = list(text)
+    for place, neighbours in spaces:
+        for each in neighbours:
+            known = of_source.get(each, ())
+            is_clear = len(set(known)) == 1 or len(known) == counts[each]
+            if known and is_clear:
+                space = known[min(num_seen[each], len(known) - 1)]
+                signs[place] = space if space in _FIXED_SPACES else " "
+                break
+        num_seen.update(neighbours)
+    return "".join(signs)
+
+
+def _single_spaces(text: str) -> Iterator[tuple[int, list[_Neighbours]]]:
+    """The place of each space between two words, and its neighbours, the pair of both words first."""
+    spans = find_spans(text)
+    starting = {span.start: text[span.start : span.end] for span in spans}
+    ending = {span.end: text[span.start : span.end] for span in spans}
+    for (first, end), (start, last) in pairwise(word_spans(text)):
+        if start == end + 1:
+            before, behind = text[first:end], text[start:last]
+            alone = (
+                (ending.get(end, "" if any(map(str.isalpha, before)) else before), ""),
+                ("", starting.get(start, "" if any(map(str.isalpha, behind)) else behind)),
+            )
+            yield end, [(before, behind), *filter(any, alone)]

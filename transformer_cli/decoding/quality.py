@@ -138,10 +138,10 @@ class Quality:
             return "it was made in pieces around protected spans"
         if self.is_too_short(translation):
             return "it has a sentence that is shorter than 99 % of the lines of the calibration, and the promise of green is made only for lines like those"
-        if (least := least_log_prob_of(translation)) < self.least_log_prob:
+        if least_log_prob_of(translation) < self.least_log_prob:
+            least = math.exp(self.least_log_prob)
             return (
-                f"one of its tokens has the probability {math.exp(least):.2g}, and in 97 % of the calibration none is below "
-                f"{math.exp(self.least_log_prob):.2g}"
+                f"one of its tokens has a probability below {least:.2g}, and 97 % of the calibration have no such token"
             )
         if self.threshold is None:
             return "no threshold keeps the promise"

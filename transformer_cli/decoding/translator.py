@@ -31,9 +31,10 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.line_form import LineForm, with_blank_lines
+from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
 from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
+from transformer_cli.decoding.quality import Quality
 from transformer_cli.decoding.repair import (
     CLAUSE_MARK,
     Repair,
@@ -308,6 +309,7 @@ class Translator:
                 max_length=self.pipeline.max_length,
                 is_strict=self.is_strict,
                 only_green=self.only_green,
+                quality=self.pipeline.quality,
             )
         if self.only_green:
             translations = [left_out(each) if each.is_not_green else each for each in translations]
@@ -352,6 +354,8 @@ class Translator:
             if not all(is_sound):
                 # What is asked again is no line of the input, so the memory does not have it.
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
+        if explainer is None and not all(line.given.isascii() for line in lines):
+            translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and (self.repairs or self.estimates):
             translations = list(map(self.with_doubts_of_line, translations))
         if self.estimates:
@@ -694,6 +698,7 @@ def warn_of_lines(
     max_length: int,
     is_strict: bool,
     only_green: bool,
+    quality: Quality | None = None,
 ) -> None:
     """Warn of lines that a person should look at, with their numbers.
 
@@ -702,6 +707,7 @@ def warn_of_lines(
         max_length: how many tokens the model reads at once.
         is_strict: whether a sentence that was cut is an error.
         only_green: whether translations that are not green are left out; the others need no further message.
+        quality: tells why a translation is not green; None: nothing is said about that.
 
     Raises:
         DataError: a sentence was cut, and `is_strict`.
@@ -739,6 +745,19 @@ def warn_of_lines(
             "%s: a sentence was left as it is, because the model loses the protected parts of it",
             _lines(copies),
         )
+    if quality is not None:
+        _report_not_green(numbered, quality)
+
+
+def _report_not_green(numbered: Sequence[tuple[int, Translation]], quality: Quality) -> None:
+    """Say why translations are not green of which nothing else has been said."""
+    reasons: dict[str, list[int]] = {}
+    for number, each in numbered:
+        is_named = each.doubts or each.is_untranslated or each.is_partly_copied
+        if not is_named and (reason := quality.why_not_green(each)):
+            reasons.setdefault(reason, []).append(number)
+    for reason, of_reason in reasons.items():
+        logger.warning("%s: not green: %s", _lines(of_reason), reason)
 
 
 def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:

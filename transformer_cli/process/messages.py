@@ -197,9 +197,19 @@ def shortened(text: str, max_characters: int) -> str:
     return text if len(text) <= max_characters else f"{text[: max_characters - 1]}…"
 
 
-def for_shell(word: object) -> str:
-    """A path, a name or a sentence as one word of a command line, in quotation marks if a shell would split or change it."""
-    return shlex.quote(str(word))
+def for_shell(word: object, system: str = os.name) -> str:
+    """A path, a name or a sentence as one word of a command line, in quotation marks if a shell would split or change it.
+
+    Args:
+        system: as of `os.name`. The shell of Windows, nt, knows double quotation marks only.
+    """
+    text = str(word)
+    if system != "nt":
+        return shlex.quote(text)
+    if re.fullmatch(r"[\w@+=:.,/\\~-]+", text):
+        return text
+    # A program of Windows reads backslashes as themselves, but before a quotation mark in pairs.
+    return '"' + re.sub(r'(\\*)("|\Z)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), text) + '"'
 
 
 def escaped_in_json(json_text: str) -> str:

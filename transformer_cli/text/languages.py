@@ -485,6 +485,14 @@ def has_name(code: str) -> bool:
     return primary in _names_in_locale("en") or primary in get_global("language_aliases")
 
 
+def shortest_code(code: str) -> str:
+    """The code of two letters, where ISO 639 has one for a code of three without a region: en for eng, hy for hye and arm."""
+    from babel.core import get_global
+
+    shorter = get_global("language_aliases").get(code.lower(), primary_language(code)) if len(code) == 3 else code
+    return shorter if len(shorter) == 2 else code
+
+
 def _chinese_name(name: str) -> str:
     """The name of a language with the sign for spoken language, such as 英语, in place of the one for writing, 英文."""
     return f"{name[:-1]}语" if name.endswith("文") else name

@@ -51,6 +51,8 @@ _BEHIND_ESCAPE = (
     )
 )
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
+# Behind a full stop whose space is missing, as in closed.the; so are e.g. and p.es.
+_NOT_DOTTED = rf"{_FREQUENT_WORDS}|no|a|an|in|is|it|he|we|if|of|on|to|la|le|il|lo|gli|der|die|das|ein|und|ich|sie|es|er|el|los|las|les|et|un|une"
 # Behind a hyphen stands a key, and no word, as in Meta-analysis.
 _MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
 _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
@@ -169,11 +171,16 @@ _PATTERNS = {
     ),
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
     "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20})?(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*])"  # *.txt, *.*, *.png;*.jpg
+    # a.name, an_object.a_name; e.g and p.m have no part of two letters, behind an abbreviation stands a word, and
+    # x of closed.x:We is the label of a sentence.
+    r"|(?<![\w@#.\\/:-])(?!(?:etc|art|nr|no|ca|bzw|vgl|sig|p)\.)(?=\w{1,50}\.\w{2}|\w{2})"
+    rf"[A-Za-z_][a-z0-9_]{{0,48}}(?:\.(?!(?:{_NOT_DOTTED})(?!\w)|[a-z]{{1,3}}(?:\s?[=:]|\s+[A-Z]|\Z))[a-z_][a-z0-9_]{{0,48}}){{1,4}}(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
     r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_NAME_WITH_CAPITALS}"
+    r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
     rf"|{_OPTION}"
     rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta

@@ -549,7 +549,7 @@ def test_statements_of_templates_divide_a_sentence() -> None:
 
 
 def test_words_between_plus_signs_are_translated() -> None:
-    assert upper("so ++much more++ and c++ code++") == "SO ++MUCH MORE++ AND C++ CODE++"
+    assert upper("so ++much more++ and c++ code++") == "SO ++MUCH MORE++ AND c++ CODE++"
 
 
 def test_the_label_of_a_link_of_a_wiki_is_translated_and_its_page_stays() -> None:

@@ -76,7 +76,7 @@ def test_a_long_translation_gets_two_lines_of_42_and_more_cues() -> None:
         "00:00:03,100 --> 00:00:05", "00:00:08,100 --> 00:00:15"
     )
     film = film.replace("00:00:06,000 --> 00:00:08", "00:00:16,000 --> 00:00:18")
-    longer = WordByWord(lambda word: word + "abcdefghijkl")
+    longer = WordByWord(lambda word: re.sub(r"(?=\W*$)", "abcdefghijkl", word, count=1))
     before, after = cues(film.encode()), cues(done(read_srt(film.encode()), longer).data)
     assert len(after) > len(before)
     assert [cue.index for cue in after] == list(range(1, len(after) + 1))
@@ -88,7 +88,7 @@ def test_a_long_translation_gets_two_lines_of_42_and_more_cues() -> None:
         assert earlier.start < earlier.end <= later.start
     assert after[0].start == before[0].start
     assert after[-1].end == before[-1].end
-    assert after[-1].content == "{\\an8}Stop!abcdefghijkl"
+    assert after[-1].content == "{\\an8}Stopabcdefghijkl!"
 
 
 def test_web_vtt_keeps_notes_settings_voices_and_references() -> None:

@@ -244,3 +244,6 @@ def test_directions_are_read_from_the_option(tmp_path: Path) -> None:
     file = tmp_path / "terms.tsv"
     file.write_text("a\tb\n", encoding="utf-8")
     assert read_glossaries([f"pt-it={file}"])["terms"].languages == Direction("pt", "it")
+    file.write_bytes("a\tzastávka\n".encode("windows-1250"))
+    [entry] = read_glossaries([f"en-cs={file}"], "windows-1250")["terms"].terms.entries
+    assert entry.target == "zastávka"

@@ -120,6 +120,15 @@ GlossaryOption = Annotated[
     ),
 ]
 
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of glossaries that are not UTF-8, such as windows-1252. Default: found out.",
+    ),
+]
+
 
 def serve(
     run: RunOption = None,
@@ -130,6 +139,7 @@ def serve(
     api_keys: ApiKeysOption = None,
     cors: CorsOption = False,
     glossary: GlossaryOption = None,
+    encoding: EncodingOption = None,
     protect: ProtectOption = True,
     root_path: RootPathOption = "",
     trusted_proxies: TrustedProxiesOption = "127.0.0.1",
@@ -173,7 +183,7 @@ def serve(
             cache_bytes=cache_mib << 20,
         ),
         keys=ApiKeys() if api_keys is None else read_api_keys(api_keys),
-        glossaries=read_glossaries(glossary or ()),
+        glossaries=read_glossaries(glossary or (), encoding),
         has_cors=cors,
         root_path=f"/{path}" if path else "",
         trusted_proxies=trusted_proxies,

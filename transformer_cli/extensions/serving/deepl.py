@@ -92,8 +92,12 @@ class ServedGlossary:
 Glossaries = dict[str, ServedGlossary]
 
 
-def read_glossaries(given: Sequence[str]) -> Glossaries:
+def read_glossaries(given: Sequence[str], encoding: str | None = None) -> Glossaries:
     """The glossaries of options such as en-it=terms.tsv; the name of each is that of its file, without the ending.
+
+    Args:
+        given: the options.
+        encoding: of files that are not UTF-8; None: it is found out.
 
     Raises:
         UsageError: an option has another form, or two files have the same name.
@@ -109,7 +113,7 @@ def read_glossaries(given: Sequence[str]) -> Glossaries:
                 hint="such as --glossary en-it=terms.tsv",
             )
         path = Path(file)
-        terms = read_glossary(path)
+        terms = read_glossary(path, encoding)
         if path.stem in found:
             raise UsageError(f"--glossary: two files have the name {path.stem}")
         created_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
