@@ -192,6 +192,7 @@ _PATTERNS = {
     r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
     r"|(?<![\w^])\w\^\w(?![\w^])"  # x^2
     r"|[\u2318\u2325\u21e7\u2303]{1,3}[A-Z0-9](?!\w)"  # keys of Mac
+    r"|<(?:%(?:\d{1,3}\$)?[s@]|\{\w{0,20}\})(?:[-+]\w{1,20}){1,4}\+?>"  # keys with a value: <%s-n>, <{0}+Shift+F5>
     r"|(?<![\w/])[ur]/[A-Za-z]\w{1,30}(?![\w/])"  # u/name of Reddit
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # The endings of files and domains by themselves, and platforms that are named so: .pdf, .NET, ASP.NET
