@@ -50,6 +50,20 @@ def test_the_pieces_around_protected_spans_are_pieces_also_with_stand_ins() -> N
     ]
 
 
+@pytest.mark.parametrize("mark", ["<br>", "\U0001f600", "*", "**", "\u00b9", "\u00b9\u00b2"])
+def test_a_sentence_before_a_tag_or_the_mark_of_a_footnote_is_read_with_its_full_stop(mark: str) -> None:
+    read: list[str] = []
+
+    def says(text: str) -> list[str]:
+        read.append(text)
+        return [text.upper().rstrip("?")]  # it loses the question mark
+
+    model = replace(stub_translator(says), protects_spans=True)
+    lines = [f"the train waits.{mark}", f"the train waits?{mark} the house burns.", f"the train, waits{mark} the house"]
+    assert [each.text for each in model.translate(lines)] == [line.upper().replace("<BR>", "<br>") for line in lines]
+    assert {"the train waits.", "the train waits?"} <= set(read)
+
+
 @pytest.mark.parametrize(
     ("pieces", "source", "text", "expected"),
     [

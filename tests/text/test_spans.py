@@ -203,6 +203,11 @@ def found(text: str) -> list[str]:
             '<click:open_url:"{0}">here</click> <gradient:#5e4fa2:#f79459>red</gradient> <red:x',
             ['<click:open_url:"{0}">', "</click>", "<gradient:#5e4fa2:#f79459>", "</gradient>"],
         ),
+        (
+            "The dog\u00b9 runs.\u00b2 So\u00b3 20 km\u00b2, sin\u00b2 x, \u201cyes\u201d\u2074\u2075 and dogs\u00b9x",
+            ["\u00b9", "\u00b2", "20", "\u2074\u2075"],
+        ),
+        ("<%s-n>, <%1$s-KP+>, <{0}+Shift+F5>, a <%s - n>", ["<%s-n>", "<%1$s-KP+>", "<{0}+Shift+F5>", "%s"]),
         ("No span at all: none.", []),
     ],
 )

@@ -20,7 +20,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import normalize_invisible
-from transformer_cli.text.sentences import as_inner_part, with_final_mark_of
+from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import (
     Span,
     SpanKind,
@@ -176,6 +176,8 @@ def _stand_ins_in(spans: Mapping[str, str]) -> re.Pattern[str]:
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
 _ADDRESS = re.compile(r"[^{}%$<>`\[\]]*[@./][^{}%$<>`\[\]]*")
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
+_SENTENCE_ENDS = ".!?\u2026"
+_BETWEEN_WORDS = (SpanKind.TAG, SpanKind.MARK)
 _MOST_SPACES = 20
 # As in {name}'s; the letter alone would be read as a word of its own.
 _POSSESSIVE = re.compile(r"['\u2019]s(?![^\W_])")
@@ -359,6 +361,8 @@ class SpanKeeper:
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
         text = with_final_mark_of(text, piece.text)
+        if ends_sentence(piece.text) and not ends_sentence(text):
+            text += piece.text[-1]  # else a tag would stand where a sentence ends in the source
         if piece.is_first:
             return text
         return as_inner_part(text, piece.text, target_language=primary_language(self.languages.target))
@@ -416,23 +420,27 @@ def _is_apart(text: str, span: Span) -> bool:
 def _core(visible: str, start: int, end: int, before: Span | None, after: Span | None) -> tuple[int, int]:
     """The range between two cuts that is translated.
 
-    Marks and white space beside a cut stay with it. So do letters that touch it, as in 5kg and {n}th; but not a word that
-    touches a placeholder, as in letters{n}, and none beside a tag.
+    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag: "It is late.<br>" is read
+    with its full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder, as in
+    letters{n}, and none beside a tag.
     """
     if before is not None:
         start += _num_touching(visible[start:end], before)
         while start < end and not visible[start].isalnum():
             start += 1
     if after is not None:
+        limit = end
         end -= _num_touching(visible[start:end][::-1], after)
         while start < end and not visible[end - 1].isalnum():
             end -= 1
+        while after.kind in _BETWEEN_WORDS and start < end < limit and visible[end] in _SENTENCE_ENDS:
+            end += 1
     return start, end
 
 
 def _num_touching(visible: str, cut: Span) -> int:
     """How many letters and digits at the beginning of a text belong to the cut before it."""
-    if cut.kind in (SpanKind.TAG, SpanKind.MARK):
+    if cut.kind in _BETWEEN_WORDS:
         return 0
     if cut.kind is SpanKind.WORD and (possessive := _POSSESSIVE.match(visible)):
         return possessive.end()

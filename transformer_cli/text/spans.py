@@ -81,6 +81,8 @@ _OPTION = (
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
+_RAISED = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
+_LETTER_OF_WORD = rf"[^\W\d_{_RAISED}]"
 _PATTERNS = {
     # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark.
     "escape": (
@@ -90,7 +92,11 @@ _PATTERNS = {
         r"|\\(?!\\?\w|\([A-Za-z_][\w.]{0,98}\))[^\w\s]?"
     ),
     # A star by itself, as in "Fields with * are required"; at the beginning of a line it is the mark of a list.
-    "sign": r"(?<=\S[ \t])\*(?=\s|\Z)",
+    # The raised number of a footnote, behind a word or a mark; the units of m\u00b2 and cm\u00b3 are shorter words.
+    "sign": (
+        r"(?<=\S[ \t])\*(?=\s|\Z)"
+        rf"|(?:(?<={_LETTER_OF_WORD}{{3}})(?<!sin|cos|tan|log)|(?<=[.,;:!?\u2026)\]\"'\u2019\u201d\u00bb]))[{_RAISED}]{{1,3}}(?!\w)"
+    ),
     # Around bold, slanted and struck-out words.
     "mark": (r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"),
     "tag": (
@@ -193,6 +199,7 @@ _PATTERNS = {
     r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
     r"|(?<![\w^])\w\^\w(?![\w^])"  # x^2
     r"|[\u2318\u2325\u21e7\u2303]{1,3}[A-Z0-9](?!\w)"  # keys of Mac
+    r"|<(?:%(?:\d{1,3}\$)?[s@]|\{\w{0,20}\})(?:[-+]\w{1,20}){1,4}\+?>"  # keys with a value: <%s-n>, <{0}+Shift+F5>
     r"|(?<![\w/])[ur]/[A-Za-z]\w{1,30}(?![\w/])"  # u/name of Reddit
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # The endings of files and domains by themselves, and platforms that are named so: .pdf, .NET, ASP.NET
@@ -206,7 +213,7 @@ _PATTERNS = {
     ),
 }
 _SPAN_SIGN = re.compile(
-    rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"[\d{_RAISED}<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 

@@ -270,6 +270,16 @@ def test_xhtml_names_languages_with_a_prefix() -> None:
     assert "GOOD" in upper(html)
 
 
+def test_the_end_tag_of_a_line_break_is_a_line_break_as_browsers_read_it_and_no_end_tag_is_lost() -> None:
+    assert (
+        upper("<p>The red</br>cars stop.</br>\nThe dog runs.</p>")
+        == "<p>THE RED</br> CARS STOP.</br>\nTHE DOG RUNS.</p>"
+    )
+    assert reverse("<p>The dog.</br>The <img src=a></img> cat</p>") == "<p>DOG. THE</br><img src=a></img> CAT THE</p>"
+    page = '<html xmlns="http://www.w3.org/1999/xhtml"><p>The red.<br></br>The car.</p></html>'
+    assert upper(page) == page.replace("The red.", "THE RED.").replace("The car.", "THE CAR.")
+
+
 def test_a_line_break_inside_a_sentence_moves_with_its_words() -> None:
     assert reverse("<p>The red<br>cars</p>") == "<p>CARS RED<br> THE</p>"
     assert upper("<p>The red<br>\ncars stop.<br>Now!</p>") == "<p>THE RED<br> CARS STOP.<br>NOW!</p>"

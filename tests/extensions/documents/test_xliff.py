@@ -109,6 +109,19 @@ def test_prefixes_of_the_namespace_are_kept() -> None:
     etree.fromstring(result.encode())
 
 
+def test_a_template_that_names_its_source_language_twice_gets_the_target_language() -> None:
+    twice = 'source-language="en-US" target-language="en-US"'
+    assert 'source-language="en-US" target-language="it"' in translated(
+        read_xliff(xliff(unit("Red"), attributes=twice).encode())
+    )
+    assert ' srcLang="en" trgLang="it"' in translated(
+        read_xliff(xliff_2(unit_2(segment("Red")), attributes=' srcLang="en" trgLang="en"').encode())
+    )
+    text = xliff(unit("Red"), unit("Dog", "<target>Dog</target>"), attributes=twice)
+    with pytest.raises(DataError, match='target-language="en-US", but the model translates from en'):
+        translated(read_xliff(text.encode()))
+
+
 def test_a_file_of_other_languages_is_refused() -> None:
     text = xliff(unit("Hello"), attributes='source-language="en-US" target-language="fr"')
     with pytest.raises(DataError, match='target-language="fr", but the model translates from en'):

@@ -136,7 +136,9 @@ def html_tokens(text: str, *, is_xhtml: bool = False) -> Iterator[HtmlToken]:
             yield HtmlToken(TokenKind.OTHER, match.start(), len(text))
             return
         name = match["name"].lower()
-        kind = TokenKind.END if match["slash"] else TokenKind.START
+        # A browser reads </br> as <br>.
+        is_end = match["slash"] and (is_xml or name != "br")
+        kind = TokenKind.END if is_end else TokenKind.START
         is_empty = is_xml and kind is TokenKind.START and match[0].endswith("/>")
         yield HtmlToken(kind, match.start(), place, name, is_empty)
         if name in _FOREIGN and not is_empty:
@@ -430,7 +432,9 @@ class _Reader:
         elif token.kind is TokenKind.END:
             if token.name in _INLINE:
                 self._add(Role.CLOSE, token.start, token.end, token.name)
-            elif token.name not in _VOID:
+            elif token.name in _VOID:
+                self._add(Role.POINT, token.start, token.end)  # without an effect, as </img>
+            else:
                 self._flush()
         else:
             return self._read_start(index, raw)

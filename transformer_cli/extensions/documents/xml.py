@@ -452,7 +452,8 @@ def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, 
 def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool) -> list[Edit]:
     """The target language of a file with both languages, if it names none; languages that the model does not translate are refused.
 
-    Where nothing is translated, nobody knows in which language its translations are.
+    Where nothing is translated, nobody knows in which language its translations are. A file without a target whose target
+    language is its source language is a template: what writes it, as the compiler of Business Central, knows no other.
 
     Args:
         element: which names the languages.
@@ -460,20 +461,27 @@ def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, ha
         has_open_units: whether anything is translated.
     """
     edits = []
+    given = element.attributes
+    is_template = given.get(names[0]) == given.get(names[1]) and all(
+        each.local not in ("target", "translation") for each in element.walk()
+    )
     for name, of in zip(names, ("source", "target"), strict=True):
         place = place_of_attribute(xml, element, name)
         if place is not None:
-            edits.append(Edit(*place, partial(_language, element.attributes[name], name, of)))
-    if has_open_units and names[1] not in element.attributes:
+            is_open = is_template and of == "target"
+            edits.append(Edit(*place, partial(_language, given[name], name, of, is_open)))
+    if has_open_units and names[1] not in given:
         end = element.start + 1 + len(element.name)
         edits.append(Edit(end, end, lambda languages: f' {names[1]}="{languages.target}"'))
     return edits
 
 
-def _language(given: str, name: str, of: str, languages: Direction) -> str:
-    """The value of an attribute: as it is, or the language of the model if it is empty."""
+def _language(given: str, name: str, of: str, is_open: bool, languages: Direction) -> str:
+    """The value of an attribute: as it is, or the language of the model if it is empty, or open and another one."""
     wanted: str = getattr(languages, of)
     if given and primary_language(given) != primary_language(wanted):
+        if is_open:
+            return wanted
         raise DataError(
             f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
             hint="use a model of these languages (--run), or correct the attribute",
