@@ -15,11 +15,12 @@ from transformer_cli.extensions.documents.translate_command import (
 from transformer_cli.extensions.documents.translation import (
     LEFT_OUT,
     NOT_GREEN,
+    Doubt,
     NotGreen,
     TranslatedDocument,
     translate_document,
 )
-from transformer_cli.extensions.documents.translator import UNTRANSLATED, AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import DOUBTFUL, UNTRANSLATED, AnsweredText, AskedText
 from transformer_cli.process.errors import UsageError
 
 from .fake_translators import WordByWord
@@ -64,6 +65,19 @@ def test_an_xliff_unit_that_is_not_green_needs_a_review() -> None:
         ("unit 3", NOT_GREEN),
     ]
     assert [estimate.is_green for estimate in found.estimates] == [True, False, False]
+
+
+def test_all_reasons_to_look_at_a_segment_stand_in_one_message() -> None:
+    doubts = [
+        Doubt("line 3", f"{DOUBTFUL}repeats itself", "a b"),
+        Doubt("line 3", f"{DOUBTFUL}has other numbers", "a b"),
+        Doubt("line 3", NOT_GREEN, "a b"),
+        Doubt("line 4", NOT_GREEN, "c"),
+    ]
+    assert TranslatedDocument(b"", 2, tuple(doubts)).messages == [
+        "line 3: a translation may be wrong: it repeats itself; it has other numbers; the translation is not green: a b",
+        "line 4: the translation is not green: c",
+    ]
 
 
 def test_an_xliff_unit_that_is_not_green_gets_no_target_if_it_is_left_out() -> None:
