@@ -230,6 +230,7 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
     if options.memory is not None and given.path is None:
         encoding = encoding_beside_memory(data, given.options.encoding)
         given = replace(given, options=replace(given.options, encoding=encoding))
+    given = replace(given, options=replace(given.options, has_trust=options.mark))
     try:
         # The document is read before the model, because a file in another format is found at once.
         document = read_document(data, given.format, given.options)

@@ -421,11 +421,13 @@ class _SegmentInWork:
     ) -> TranslatedSegment:
         """Its translation, marked or left out if it is not green."""
         estimate = self.estimate(answers)
-        if not_green is NotGreen.WRITTEN or estimate is None or estimate.is_green:
+        if not_green is NotGreen.WRITTEN or estimate is None:
             return translation
         if not_green is NotGreen.LEFT_OUT:
-            return TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
-        return replace(translation, doubts=(*translation.doubts, NOT_GREEN))
+            return translation if estimate.is_green else TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
+        trust = f"{'green' if estimate.is_green else 'not green'} {estimate.probability:.3f}"
+        doubts = translation.doubts if estimate.is_green else (*translation.doubts, NOT_GREEN)
+        return replace(translation, doubts=doubts, trust=trust)
 
     def translation(
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels
