@@ -41,7 +41,7 @@ TAIL = """\
 Some parts are settings: without positions, the config has `model.positions: none`. Four parts are no settings, because nobody
 wants a model without them: the causal mask, cross-attention, the scaling of the scores, and residual connections. For
 them, `tfm ablate` puts another function in the place of the usual one, for as long as the ablation runs
-(`extensions/lessons/laboratory.py`). Then it deletes the checkpoints of this run. Other commands would load the weights into a
+(`transformer_cli/extensions/lessons/laboratory.py`). Then it deletes the checkpoints of this run. Other commands would load the weights into a
 whole model, and what they print would be wrong.
 """
 

@@ -36,6 +36,12 @@ def test_it_says_why_the_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -
     assert "none: the environment variable TFM_NATIVE turns them off" in shown
 
 
+def test_a_processor_without_wide_instructions_is_told_in_words() -> None:
+    facts = found_facts()
+    facts["processor"]["instructions"] = "DEFAULT"
+    assert any(line.endswith(", no wide instructions found") for line in lines_of(facts))
+
+
 def test_it_says_why_a_gpu_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     if torch.cuda.is_available() or torch.backends.mps.is_available():
         pytest.skip("this machine has a GPU that is used")

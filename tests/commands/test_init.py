@@ -13,7 +13,7 @@ import pytest
 from transformer_cli.commands.init import init_command
 from transformer_cli.config import Config, FilesData, load_config
 from transformer_cli.config.data import CleaningConfig
-from transformer_cli.config.loading import check_settings, parse_yaml
+from transformer_cli.config.loading import check_settings, load_stored_config, parse_yaml
 from transformer_cli.config.recipe import (
     CorpusSize,
     held_out_share,
@@ -31,6 +31,8 @@ from transformer_cli.process.errors import CannotCreateError, DataError, UsageEr
 from transformer_cli.training.advice import Plan, Vocabulary, warnings
 
 from ..launcher import Tfm
+
+DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 
 
 def phrases(num_pairs: int) -> list[tuple[str, str]]:
@@ -243,6 +245,21 @@ def test_every_line_has_a_reason_and_odd_names_survive(folder: Path) -> None:
     assert [line for line in settings if "# " not in line] == []
 
 
+def test_a_run_that_begins_with_another_one_has_its_architecture_and_its_vocabularies(folder: Path) -> None:
+    (folder / "few.csv").write_text(csv([("English", "Italian"), *phrases(60)]))
+    config = init("few.csv", init_from=str(DOCS_RUN))
+    was = load_stored_config(DOCS_RUN / "config.yaml")
+    assert (config.training.init_from, config.model, config.tokenizer) == (str(DOCS_RUN), was.model, was.tokenizer)
+    assert config.data.cleaning.normalize_invisible == was.data.cleaning.normalize_invisible
+    assert 60 <= (config.training.max_steps or 0) < 400  # a run that begins with random weights has more
+
+
+def test_a_run_of_other_languages_is_refused(folder: Path) -> None:
+    (folder / "few.csv").write_text(csv([("Italian", "English"), *((it, en) for en, it in phrases(60))]))
+    with pytest.raises(UsageError, match="that run translates en into it; this corpus is it into en"):
+        init("few.csv", init_from=str(DOCS_RUN))
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize(("num_pairs", "num_epochs"), [(200, 60), (3_583, 40), (12_000, 25)])
 def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int, num_epochs: int) -> None:
@@ -331,7 +348,7 @@ def test_a_validation_has_a_tenth_of_the_pairs_that_are_read_before_it(
         has_splits=num_validation is not None,
         num_validation=num_validation,
     )
-    assert num_validated(size) == pytest.approx(expected, rel=0.06)
+    assert num_validated(size, num_steps(size)) == pytest.approx(expected, rel=0.06)
 
 
 @pytest.mark.parametrize(("sentence", "metric"), [("{}", "chrf"), ("I see the {} there.", "bleu")])

@@ -128,6 +128,16 @@ def test_a_perfect_translation_has_no_errors(references: list[str]) -> None:
     assert [score.value for score in scores] == [0.0, 0.0, 0.0]
 
 
+def test_tokenised_text_is_warned_of_in_our_own_words(caplog: pytest.LogCaptureFixture) -> None:
+    lines = [f"La casa {number} ." for number in range(100)]
+    score_corpus(lines[1:], lines[1:], ["bleu"])
+    score_corpus(lines, lines, ["chrf"])
+    assert caplog.messages == []
+    score_corpus(lines, lines, ["bleu"])
+    (message,) = caplog.messages
+    assert message.startswith("100 translations end with a space and a full stop, as tokenised text does")
+
+
 def test_a_perfect_translation_has_full_marks() -> None:
     scores = score_corpus(REFERENCES, REFERENCES, ["bleu", "chrf"])
     assert [score.value for score in scores] == pytest.approx([100.0, 100.0])

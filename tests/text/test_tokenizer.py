@@ -250,6 +250,12 @@ def test_each_token_has_a_place_in_the_text_and_in_the_decoded_text(kind: str, t
             assert decoded[start:end].strip() == tokenizer.tokens([index])[0].replace("␣", "")
 
 
+@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+def test_the_bytes_of_a_rare_letter_are_shown_as_bytes(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    assert tokenizer.tokens(tokenizer.encode("\u0416\ufffd"))[-5:] == ["<0xD0>", "<0x96>", "<0xEF>", "<0xBF>", "<0xBD>"]
+
+
 def test_known_words_are_counted_without_marks_and_special_tokens() -> None:
     tokenizer = train_tokenizer(["uno, due tre."], TokenizerConfig())
     assert tokenizer.count_words(tokenizer.encode("due, tre quattro.")) == 2

@@ -85,7 +85,8 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         (
             "",
             f"{processor['usable_cpus']} of {_counted(processor['cpus'], 'CPU')} usable, {_counted(processor['threads'], 'thread')}, "
-            f"{processor['instructions']}",
+            # PyTorch's word for a processor in which it finds no wide instructions.
+            f"{processor['instructions'].replace('DEFAULT', 'no wide instructions found')}",
         ),
         ("kernels in C", kernels),
         ("device", facts["device"]),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     EncodingOption,
     SourceFieldOption,
@@ -22,7 +23,7 @@ from transformer_cli.process.messages import for_shell, on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
-    from transformer_cli.config.recipe import CorpusSize
+    from transformer_cli.config.recipe import CorpusSize, InitialRun
     from transformer_cli.data.survey import Side, Survey
 
 SHEET_AS_TSV = "transformer_cli.extensions.corpora.spreadsheets:sheet_as_tsv"
@@ -60,6 +61,15 @@ def init_command(
     source_field: SourceFieldOption = None,
     target_field: TargetFieldOption = None,
     encoding: EncodingOption = None,
+    init_from: Annotated[
+        str | None,
+        typer.Option(
+            "--init-from",
+            metavar="RUN",
+            help="Begin with the weights of this run, which translates between the same languages: better than random ones for few pairs.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
 ) -> None:
     """Write a config for a corpus of your own. It has comments, and settings that fit the corpus."""
     if len(corpus) > 2:
@@ -80,13 +90,17 @@ def init_command(
     _require_no_corpus(file, corpus)
     if file.exists() and not force:
         raise CannotCreateError(f"{file}: exists already", hint="choose another name with --output, or add --force")
+    initial = None if init_from is None else _initial_run(init_from)
     table = _sheet_as_table(Path(corpus[0]), encoding, force=force) if len(corpus) == 1 else None
     facts = GivenFacts(source_field, target_field, source_language, target_language, encoding)
     found = survey(corpus if table is None else [str(table)], facts)
+    if initial is not None:
+        _require_direction(initial, found)
     size = _size(found)
-    origin = " ".join(["tfm init", *map(for_shell, corpus)])
+    given = corpus if initial is None else [*corpus, "--init-from", initial.name]
+    origin = " ".join(["tfm init", *map(for_shell, given)])
     origin = origin if origin.isprintable() else "tfm init"
-    text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
+    text = recipe(run, found.data, size, origin=origin, doubts=found.doubts, initial=initial)
     replace_file(file, text.encode())
     splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
     written = []
@@ -94,9 +108,33 @@ def init_command(
         written.append(f"wrote {table}: the first sheet of {corpus[0]}; another one: tfm data import --sheet")
     show(
         {},
-        [*written, *_lines(found, splits), "", *_advice(found, size, splits), *_next(file, splits)],
+        [*written, *_lines(found, splits), "", *_advice(found, size, splits, initial), *_next(file, splits)],
         as_json=False,
     )
+
+
+def _initial_run(name: str) -> InitialRun:
+    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.run_folder import CONFIG_FILE
+    from transformer_cli.config.loading import load_stored_config
+    from transformer_cli.config.recipe import InitialRun
+
+    return InitialRun(name, load_stored_config(find_run(name) / CONFIG_FILE))
+
+
+def _require_direction(initial: InitialRun, found: Survey) -> None:
+    """Refuse a corpus of other languages than those of the run that is trained further."""
+    from transformer_cli.text.languages import primary_language
+
+    data = found.data
+    wanted = tuple(map(primary_language, (data.source_language, data.target_language)))
+    directions = [(one.source, one.target) for one in initial.config.data.directions]
+    if [tuple(map(primary_language, one)) for one in directions] != [wanted]:
+        known = ", ".join(f"{source} into {target}" for source, target in directions)
+        raise UsageError(
+            f"--init-from {for_shell(initial.name)}: that run translates {known}; this corpus is {data.source_language} into {data.target_language}",
+            hint="the columns are chosen with --source-field and --target-field, their languages named with --source-language and --target-language",
+        )
 
 
 def _sheet_as_table(path: Path, encoding: str | None, *, force: bool) -> Path | None:
@@ -248,7 +286,7 @@ def _column(field: int | str | None) -> str:
     return f"column {field}" if isinstance(field, int) else on_one_line(str(field), 50)
 
 
-def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[str]:
+def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial: InitialRun | None) -> list[str]:
     from transformer_cli.data.survey import has_unknown_language
 
     data, lines = found.data, [f"warning: {doubt}" for doubt in found.doubts]
@@ -266,10 +304,11 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[
         f"No {split} pair is left, so tfm train will refuse this config: add more pairs."
         for split in _empty_splits(splits)
     ]
-    if size.num_pairs < _FEW_PAIRS:
+    if size.num_pairs < _FEW_PAIRS and initial is None:
+        run = "demonstration" if (data.source_language, data.target_language) == ("en", "it") else "RUN"
         lines.append(
             f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few: a model learns them by heart, and translates little else. "
-            "Several thousand give first useful translations."
+            f"Several thousand give first useful translations. With fewer, take a model that exists, and these pairs as its --memory; or train it further: --init-from {run} (docs/own_corpus.md)."
         )
     return lines
 

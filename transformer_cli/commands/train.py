@@ -108,7 +108,7 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
         if len(losses) < 2:  # then the reports alone say how the loss went
             losses = finite(series.training.get("loss", {}))
         fall = _late_fall(losses)
-        pairs = "more pairs (docs/own_corpus.md has how many gave what)"
+        pairs = "more pairs, or a model that exists to begin with (docs/own_corpus.md has how many gave what, and how)"
         if fall is not None and fall < _LEAST_FALL:
             return f"{poor}. In the second half of the run the loss no longer fell, so more updates are no help. What helps: {pairs}"
         measured = "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"

@@ -158,7 +158,7 @@ MarkOption = Annotated[
     typer.Option(
         "--mark",
         help="Print, after a tab, green if the translation can be trusted as tfm calibrate has found, else -, and after "
-        "another tab the estimated probability that it is good; nothing after what needs no translation. In a document: mark what is not green (fuzzy, needs-review).",
+        "another tab the estimated probability that it is good; nothing after what needs no translation. In a document: mark what is not green (fuzzy, needs-review; in a table a column behind a new one).",
     ),
 ]
 OnlyGreenOption = Annotated[

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_cli.config.data import CleaningConfig, FilesData
+from transformer_cli.config.data import CleaningConfig, FilesData, LanguageData
 from transformer_cli.config.loading import check_settings, parse_yaml
+from transformer_cli.config.schema import Config
+from transformer_cli.config.section import Section
 
 _WORDS_PER_ENTRY = 20
 _SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))
@@ -46,6 +48,14 @@ class CorpusSize:
 
 
 @dataclass(frozen=True, slots=True)
+class InitialRun:
+    """A run whose weights, vocabularies and architecture the new run takes (`training.init_from`)."""
+
+    name: str
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
 class _Scale:
     """Sizes of the model and the batch for corpora of fewer than `below` pairs."""
 
@@ -79,9 +89,21 @@ _OPTIMIZER_REASONS = {
 }
 _WORDS_OF_BLEU = 4
 _MIN_STEPS, _MAX_STEPS = 400, 100_000
+# Of a run that begins with the weights of another one: the best checkpoint came after three passes over 311 pairs (docs/experiments.md).
+_FURTHER_EPOCHS, _MIN_FURTHER_STEPS = 5, 60
+# A wider model keeps what it knows only with a lower learning rate.
+_WIDE, _FEW_THOUSAND_PAIRS = 256, 10_000
 
 
-def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts: Sequence[str] = ()) -> str:
+def recipe(
+    name: str,
+    data: FilesData,
+    size: CorpusSize,
+    *,
+    origin: str,
+    doubts: Sequence[str] = (),
+    initial: InitialRun | None = None,
+) -> str:
     """The text of a config for a corpus; the text is checked as a config file is.
 
     Args:
@@ -89,6 +111,7 @@ def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts:
         data: the data section that reads the corpus.
         origin: the command that writes the config; the first line shows it.
         doubts: what is odd about the corpus, each on one line.
+        initial: the run with whose weights the run begins; None: with random ones.
     """
     lines = [
         f"# Written by `{origin}` for {size.num_pairs:,} sentence pairs; change what you like.",
@@ -96,11 +119,11 @@ def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts:
         *(f"# Check: {doubt}." for doubt in doubts),
         *_table(0, [("name", name, f"the run lies in runs/{name}")]),
         "",
-        *_data_lines(data, size),
+        *_data_lines(data, size, initial),
         "",
-        *_model_lines(size),
+        *(_model_lines(size) if initial is None else _lines_of_run(initial)),
         "",
-        *_training_lines(size),
+        *_training_lines(size, initial),
     ]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     check_settings(parse_yaml(text, name), name)
@@ -120,7 +143,7 @@ def held_out_for_test(num_pairs: int) -> float:
     return min(held_out_share(num_pairs), _LARGEST_TEST_SHARE)
 
 
-def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
+def _data_lines(data: FilesData, size: CorpusSize, initial: InitialRun | None) -> list[str]:
     lines = ["data:"]
     lines += _table(
         2,
@@ -143,11 +166,21 @@ def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
         ("test_share", test_share, f"about {test_share * size.num_pairs:,.0f} pairs for: tfm validate --split test"),
     ]
     lines += [] if size.has_splits else _table(2, drawn)
+    if initial is not None and isinstance(initial.config.data, LanguageData) and initial.config.data.target_tag:
+        lines += _table(2, [("target_tag", True, f"as in the run {_scalar(initial.name)}")])
+    usual, cleaning = CleaningConfig(), list[tuple[str, Any, str]]()
     ratio = data.cleaning.max_length_ratio
-    if ratio is None or ratio == CleaningConfig().max_length_ratio:
-        return lines
-    reason = "pairs that differ by more in their lengths are dropped: one language needs far fewer characters"
-    return [*lines, "  cleaning:", *_table(4, [("max_length_ratio", int(ratio), reason)])]
+    if ratio is not None and ratio != usual.max_length_ratio:
+        reason = "pairs that differ by more in their lengths are dropped: one language needs far fewer characters"
+        cleaning.append(("max_length_ratio", int(ratio), reason))
+    if initial is not None:
+        rules, reason = initial.config.data.cleaning, f"as in the run {_scalar(initial.name)}"
+        cleaning += [
+            (key, getattr(rules, key), reason)
+            for key in ("normalize_unicode", "normalize_invisible")
+            if getattr(rules, key) != getattr(usual, key)
+        ]
+    return [*lines, "  cleaning:", *_table(4, cleaning)] if cleaning else lines
 
 
 _CORPUS_REASONS = {
@@ -198,20 +231,42 @@ def _model_lines(size: CorpusSize) -> list[str]:
     return ["tokenizer:", *_table(2, tokenizer), "", "model:", *_table(2, model)]
 
 
-def _training_lines(size: CorpusSize) -> list[str]:
+def _lines_of_run(initial: InitialRun) -> list[str]:
+    """The sections tokenizer and model of a run; what it leaves at the default is left out."""
+    lines = []
+    for key in ("tokenizer", "model"):
+        section: Section = getattr(initial.config, key)
+        values = section.model_dump(mode="json", exclude_defaults=True)
+        head = f"{key}:" if values else f"{key}: {{}}"
+        lines += ["", f"{head:<{_COMMENT_COLUMN}}# as in the run {_scalar(initial.name)}, whose weights this run takes"]
+        lines += [f"  {name}: {_scalar(value)}" for name, value in values.items()]
+    return lines[1:]
+
+
+def _training_lines(size: CorpusSize, initial: InitialRun | None) -> list[str]:
     scale, steps = _scale(size), num_steps(size)
+    optimizer, learning_rate = scale.optimizer, scale.learning_rate
+    begin: list[tuple[str, Any, str]] = []
+    if initial is not None:
+        steps = _further_steps(size)
+        begin = [("init_from", initial.name, "the run with whose weights this run begins")]
+        if initial.config.model.d_model < _WIDE:
+            learning_rate = "1e-3"
+        else:
+            optimizer, learning_rate = "adam", "3e-5" if size.num_pairs < _FEW_THOUSAND_PAIRS else "1e-4"
     interval = _two_digits(steps / _NUM_VALIDATIONS)
     warmup_steps = min(4000, _two_digits(steps / 10))
-    validated = num_validated(size)
+    validated = num_validated(size, steps)
     has_sentences = size.target_words >= _WORDS_OF_BLEU * size.num_pairs
     why_chrf = "" if has_sentences else "; BLEU counts four words in a row, and most lines have fewer"
     training = [
+        *begin,
         # How many passes these are depends on the vocabulary, which is learned later: the plan of tfm train counts them.
         ("max_steps", steps, "updates of the weights; tfm train says how many passes over the pairs these are"),
         ("batch_tokens", _batch_tokens(size), "tokens of an update, on its longer side, with padding"),
-        ("optimizer", scale.optimizer, _OPTIMIZER_REASONS[scale.optimizer]),
+        ("optimizer", optimizer, _OPTIMIZER_REASONS[optimizer]),
         ("schedule", "cosine", "the learning rate rises, then falls to 0 at max_steps"),
-        ("learning_rate", scale.learning_rate, "the peak of the learning rate; lower it if the loss jumps"),
+        ("learning_rate", learning_rate, "the peak of the learning rate; lower it if the loss jumps"),
         ("warmup_steps", warmup_steps, "updates in which the learning rate rises: a tenth of all"),
         ("log_every", max(10, min(100, 10 * round(interval / 40))), "updates between two reports of the loss"),
         (
@@ -257,12 +312,20 @@ def num_steps(size: CorpusSize) -> int:
     return _two_digits(min(_MAX_STEPS, max(_MIN_STEPS, wanted)))
 
 
-def num_validated(size: CorpusSize) -> int:
+def _further_steps(size: CorpusSize) -> int:
+    """Updates of a run that begins with the weights of another one."""
+    return _two_digits(min(_MAX_STEPS, max(_MIN_FURTHER_STEPS, _FURTHER_EPOCHS * _steps_per_epoch(size))))
+
+
+def num_validated(size: CorpusSize, steps: int) -> int:
     """Sentences of a validation: at most a tenth of the pairs that training reads between two of them, so that its time is small.
 
     But at least 40, at most 2,000, and at most as many as there are.
+
+    Args:
+        steps: the updates of the run.
     """
-    epochs = num_steps(size) / _NUM_VALIDATIONS / _steps_per_epoch(size)
+    epochs = steps / _NUM_VALIDATIONS / _steps_per_epoch(size)
     wanted = _SHARE_OF_VALIDATIONS * epochs * size.num_pairs
     there_are = size.num_validation
     if there_are is None:
@@ -314,7 +377,8 @@ def _table(indent: int, rows: list[tuple[str, Any, str]]) -> list[str]:
 
 def _scalar(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.12f}".rstrip("0")
+        digits = f"{value:.12f}".rstrip("0")
+        return digits + "0" * digits.endswith(".")
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = _PLAIN.fullmatch(value) and value not in _SPECIAL

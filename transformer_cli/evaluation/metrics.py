@@ -363,6 +363,10 @@ class Measurement:
         return resampled_scores(self.metric, self.statistics)
 
 
+_MANY_TOKENISED = 100
+"""As many lines as sacreBLEU warns of, in words about an option that only its own command has."""
+
+
 def score_corpus(
     hypotheses: Lines,
     references: Lines | Sequence[Lines],
@@ -411,6 +415,13 @@ def measure_corpus(
             )
     if not hypotheses:
         raise DataError("no sentence to score")
+    num_tokenised = sum(line.endswith(" .") for line in hypotheses)
+    if num_tokenised >= _MANY_TOKENISED and "bleu" in map(str.lower, names):
+        logger.warning(
+            "%d translations end with a space and a full stop, as tokenised text does: BLEU is for text as people write it, so "
+            "join the tokens first (sacremoses detokenize)",
+            num_tokenised,
+        )
     if not {"bleu", "ter", "length_ratio"}.isdisjoint(map(str.lower, names)):
         target_language = splitting_language(several[0], target_language)
     metrics = [(name, metric_of(name, target_language)) for name in names]
@@ -495,7 +506,7 @@ def _ter(language: str) -> Metric:
 
 # Name -> the metric for a language.
 _METRICS: dict[str, Callable[[str], Metric]] = {
-    "bleu": lambda language: BLEU(tokenize=_bleu_tokenizer(language)),
+    "bleu": lambda language: BLEU(tokenize=_bleu_tokenizer(language), force=True),  # our own warning tells what to do
     "chrf": lambda language: CHRF(),
     "chrf++": lambda language: CHRF(word_order=2),
     "ter": _ter,

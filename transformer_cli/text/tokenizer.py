@@ -42,6 +42,9 @@ if TYPE_CHECKING:  # a sentence for another engine does not wait for numpy
 
 logger = logging.getLogger(__name__)
 
+# By the half characters that stand for bytes in Python (PEP 383).
+_NAMES_OF_BYTES = {0xDC00 + byte: BYTE_TOKENS[byte] for byte in range(0x80, 0x100)}
+
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
 # In place of a space inside a text that replaces [UNK]: a noncharacter of Unicode, which no ordinary text contains.
@@ -356,6 +359,8 @@ class Tokenizer:
         if (piece := self.entries[index]) in BYTE_TOKENS:
             return piece
         text: str = self._engine.decoder.decode([" ", piece])
+        if "\ufffd" in text:  # some bytes of a letter
+            text = self.parts.layout.bytes_of(piece).decode(errors="surrogateescape").translate(_NAMES_OF_BYTES)
         return text.strip(" ") or "␣"
 
 

@@ -1,13 +1,15 @@
 """What is not green is marked in a document, or left out of it; formats without a state are told by messages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.decoding.translation import Estimate
-from transformer_cli.extensions.documents.formats import format_named, read_document
+from transformer_cli.extensions.documents.formats import ReadingOptions, format_named, read_document
+from transformer_cli.extensions.documents.tables import read_csv
 from transformer_cli.extensions.documents.translate_command import (
     chosen_document,
     translate_document_file,
@@ -15,11 +17,12 @@ from transformer_cli.extensions.documents.translate_command import (
 from transformer_cli.extensions.documents.translation import (
     LEFT_OUT,
     NOT_GREEN,
+    Doubt,
     NotGreen,
     TranslatedDocument,
     translate_document,
 )
-from transformer_cli.extensions.documents.translator import UNTRANSLATED, AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import DOUBTFUL, UNTRANSLATED, AnsweredText, AskedText
 from transformer_cli.process.errors import UsageError
 
 from .fake_translators import WordByWord
@@ -66,6 +69,19 @@ def test_an_xliff_unit_that_is_not_green_needs_a_review() -> None:
     assert [estimate.is_green for estimate in found.estimates] == [True, False, False]
 
 
+def test_all_reasons_to_look_at_a_segment_stand_in_one_message() -> None:
+    doubts = [
+        Doubt("line 3", f"{DOUBTFUL}repeats itself", "a b"),
+        Doubt("line 3", f"{DOUBTFUL}has other numbers", "a b"),
+        Doubt("line 3", NOT_GREEN, "a b"),
+        Doubt("line 4", NOT_GREEN, "c"),
+    ]
+    assert TranslatedDocument(b"", 2, tuple(doubts)).messages == [
+        "line 3: a translation may be wrong: it repeats itself; it has other numbers; the translation is not green: a b",
+        "line 4: the translation is not green: c",
+    ]
+
+
 def test_an_xliff_unit_that_is_not_green_gets_no_target_if_it_is_left_out() -> None:
     found = done(XLIFF, "xliff", NotGreen.LEFT_OUT)
     text = found.data.decode()
@@ -91,6 +107,27 @@ def test_a_paragraph_is_green_only_if_all_of_its_sentences_are() -> None:
     found = done("Sure words. A guess.\n\nSure words.\n", "md", NotGreen.LEFT_OUT)
     assert found.data.decode() == "Sure words. A guess.\n\nSURE WORDS.\n"
     assert [doubt.place for doubt in found.doubts] == ["line 1"]
+
+
+def test_a_table_has_the_trust_of_each_new_translation_beside_it() -> None:
+    table = "id;English\r\n1;sure words\r\n2;a guess\r\n3;\r\n4;42\r\n5\r\n6;sure;more;kept by hand\r\n"
+    options = ReadingOptions(("English=Italian", "id=Number"), has_trust=True)
+    document = read_csv(table.encode(), options)
+    found = translate_document(document, Estimating(), not_green=NotGreen.MARKED)
+    assert found.data.decode().split("\r\n") == [
+        "id;English;Italian;green;Number;green",
+        "1;sure words;SURE WORDS;green 0.500;1;",
+        "2;a guess;A GUESS;not green 0.500;2;",
+        "3;;;;3;",
+        "4;42;42;;4;",
+        "5;;;;5;",
+        "6;sure;more;kept by hand;6;",
+        "",
+    ]
+    plain = translate_document(
+        read_csv(table.encode(), replace(options, has_trust=False)), Estimating(), not_green=NotGreen.MARKED
+    )
+    assert plain.data.decode().splitlines()[:2] == ["id;English;Italian;Number", "1;sure words;SURE WORDS;1"]
 
 
 def test_a_plural_is_green_only_if_all_of_its_branches_are() -> None:

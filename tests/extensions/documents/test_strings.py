@@ -164,7 +164,7 @@ def test_the_doubts_about_a_branch_are_those_of_its_message() -> None:
     source = 'msgid "{n, plural, one {a %s file} other {files}}"\nmsgstr ""\n'
     found = done(read_document(source.encode(), format_named("po")), Losing())
     assert found.data.decode().startswith("#, fuzzy\n")
-    assert found.num_marked == 1
+    assert len(found.messages) == 1
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_lost_placeholder_is_translated_around_and_marked() -> None:
     found = translate_document(document, Losing("{name}"))
     assert document.written[0].text == "OPEN {name} IN %s NOW."
     assert [(doubt.place, doubt.reason) for doubt in found.doubts] == [("line 7", IN_PIECES)]
-    assert (found.num_segments, found.num_marked) == (1, 1)
+    assert (found.num_segments, len(found.messages)) == (1, 1)
 
 
 def test_a_text_stays_if_even_its_pieces_go_wrong() -> None:

@@ -186,6 +186,8 @@ class ReadingOptions:
     """Of HTML: the names of elements whose content is not translated, beside those of the format itself."""
     is_repeated: bool = False
     """Whether the same document was read before, so that its faults are named already."""
+    has_trust: bool = False
+    """For tables: whether a column behind each new one says how far each translation can be trusted."""
     limits: ReadingLimits = LIMITS
     watch: ReadingWatch = field(default_factory=ReadingWatch)
     """Of this document: every reader shows it what it reads."""

@@ -99,6 +99,8 @@ class TranslatedSegment:
     """As those of the segment if nothing was translated."""
     doubts: tuple[str, ...] = ()
     """Why a person should look at it; a format that can mark a translation (fuzzy, needs-review) does so."""
+    trust: str = ""
+    """With `NotGreen.MARKED`: green or not green, and the probability that it is good; empty if nothing is known of it."""
 
     @property
     def text(self) -> str:
@@ -504,6 +506,8 @@ class Slot(NamedTuple):
     segment: Segment
     render: Callable[[TranslatedSegment], str]
     """What stands there instead, for a translation that differs from the segment."""
+    trust_at: int | None = None
+    """Where `TranslatedSegment.trust` is written, behind the slot; None: nowhere."""
 
 
 def moved_slot(slot: Slot, by: int, place: str) -> Slot:
@@ -561,7 +565,13 @@ class SplicedDocument:
 
     def translated_text(self, translations: Sequence[TranslatedSegment], languages: Direction) -> str:
         """The text of `write`, before it is encoded."""
-        changes = sorted(Change(*edit[:2], edit.replacement(languages)) for edit in self.edits)
+        edits = [Change(*edit[:2], edit.replacement(languages)) for edit in self.edits]
+        marks = [
+            Change(slot.trust_at, slot.trust_at, translation.trust)
+            for slot, translation in zip(self.slots, translations, strict=True)
+            if slot.trust_at is not None
+        ]
+        changes = sorted(edits + marks)
         # The shortest first: what lies inside the markup of another slot is ready when that slot is written.
         in_order = sorted(zip(self.slots, translations, strict=True), key=lambda each: each[0].end - each[0].start)
         for slot, translation in in_order:

@@ -28,6 +28,8 @@ _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 _FORMULA = re.compile(r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!|\$?[A-Z]{1,3}\$?\d)")
 _SAMPLE = 100_000
 _MOST_NAMES = 30
+TRUST_COLUMN = "green"
+"""The name of a column that says how far the translations before it can be trusted."""
 
 
 class Cell(NamedTuple):
@@ -60,10 +62,10 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
     if not rows:
         return SplicedDocument(content, ())
     names = [cell.value.strip() for cell in rows[0]]
-    ways = _ways(names, options.columns)
+    ways = _ways(names, options.columns, has_trust=options.has_trust)
     # Columns with names have a first row that is not translated.
     has_names = any(not way.has_number for way in ways)
-    copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names)
+    copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names, has_trust=options.has_trust)
     content = replace(content, text=copied_text)
     lines, slots = LineNumbers(text), []
     table = _rows(copied_text, delimiter, options.watch, start) if copied else rows
@@ -78,7 +80,10 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
             place = f"line {lines.number_at(source.start)}, column {way.source + 1}"
             segment = replace(tagged_segment(cell.value, place), is_label=False)
             options.watch.counted(segment)
-            slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter)))
+            behind = table[index][way.target + 1 : way.target + 2] if way.new_name and options.has_trust else []
+            # A row with more cells than the first one may have something there.
+            trust_at = behind[0].start if behind and behind[0].start == behind[0].end else None
+            slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter), trust_at))
     return SplicedDocument(content, tuple(slots))
 
 
@@ -108,10 +113,11 @@ def _with_copies(
     delimiter: str,
     *,
     has_names: bool,
+    has_trust: bool,
 ) -> tuple[str, set[tuple[int, int]]]:
     """The table with the texts of source columns also in the target columns, where their translations will stand.
 
-    A new column is the last one of each row. A cell of a target column that has a text already stays, so a table that is
+    A new column is the last one of each row, before the empty one for its marks (`has_trust`). A cell of a target column that has a text already stays, so a table that is
     translated in part can be translated further.
 
     Returns:
@@ -136,6 +142,9 @@ def _with_copies(
             elif copy or way.new_name:  # behind the row, which may be shorter than the first one
                 behind += delimiter * (way.target - width + 1) + copy
                 width = way.target + 1
+                if way.new_name and has_trust:
+                    behind += delimiter + TRUST_COLUMN * is_first
+                    width += 1
             filled.add((index, way.target))
         if behind:
             changes.append(Change(row[-1].end, row[-1].end, behind))
@@ -197,7 +206,7 @@ def _delimiter(text: str) -> str:
     return dialect.delimiter
 
 
-def _ways(names: Sequence[str], wanted: Sequence[str]) -> list[_Way]:
+def _ways(names: Sequence[str], wanted: Sequence[str], *, has_trust: bool) -> list[_Way]:
     """What `--columns` says: NAME is translated in its place, SOURCE=TARGET into another column, which may be a new one.
 
     Raises:
@@ -212,7 +221,7 @@ def _ways(names: Sequence[str], wanted: Sequence[str]) -> list[_Way]:
         if one in in_place:
             continue
         source, target = (part.strip() for part in one.split("=", 1))
-        sources, targets = _chosen(names, [source]), [len(names) + len(new_names)]
+        sources, targets = _chosen(names, [source]), [len(names) + len(new_names) * (1 + has_trust)]
         is_new = target not in names and not target.isdecimal()
         if is_new:
             new_names.append(target)

@@ -37,7 +37,6 @@ from transformer_cli.extensions.documents.formats import (
 from transformer_cli.extensions.documents.translation import NotGreen, TranslatedDocument
 from transformer_cli.extensions.documents.translator import CUT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
@@ -231,6 +230,7 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
     if options.memory is not None and given.path is None:
         encoding = encoding_beside_memory(data, given.options.encoding)
         given = replace(given, options=replace(given.options, encoding=encoding))
+    given = replace(given, options=replace(given.options, has_trust=options.mark))
     try:
         # The document is read before the model, because a file in another format is found at once.
         document = read_document(data, given.format, given.options)
@@ -272,11 +272,12 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
         logger.warning("%s", given.format.without_texts)
     # Where the format has no state for a segment, the messages are the only place that names those that are not green.
     names_all = options.mark and not given.format.has_states
-    num_shown = len(found.doubts) if names_all else MAX_SHOWN_DOUBTS
-    for doubt in found.doubts[:num_shown]:
-        logger.warning("%s: %s: %s", doubt.place, doubt.reason, on_one_line(doubt.text, 80))
-    if len(found.doubts) > num_shown:
-        logger.warning("and %d more of this kind", len(found.doubts) - num_shown)
+    messages = found.messages
+    num_shown = len(messages) if names_all else MAX_SHOWN_DOUBTS
+    for message in messages[:num_shown]:
+        logger.warning("%s", message)
+    if len(messages) > num_shown:
+        logger.warning("and %d more of this kind", len(messages) - num_shown)
     if options.needs_quality:
         num_green = sum(estimate.is_green for estimate in found.estimates)
         logger.info("%s: green: %d of %d segments", given.name, num_green, len(found.estimates))
@@ -284,7 +285,7 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
         "%s: segments with words to translate: %d; segments that a person should look at: %d",
         given.name,
         found.num_segments,
-        found.num_marked,
+        len(messages),
     )
 
 

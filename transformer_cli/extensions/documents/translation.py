@@ -38,6 +38,8 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.tag_placement import place_markup
 from transformer_cli.extensions.documents.translator import (
+    DOUBTFUL,
+    MAY_BE_WRONG,
     AskedText,
     CheckedAnswer,
     LinkedWords,
@@ -47,6 +49,7 @@ from transformer_cli.extensions.documents.translator import (
     moved_pieces,
     with_kept_spans,
 )
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import (
     BRACKETS,
@@ -62,7 +65,7 @@ from transformer_cli.text.spans import (
     spans_at_words,
 )
 
-NOT_GREEN = "the translation is not green: it may be wrong"
+NOT_GREEN = "the translation is not green"
 LEFT_OUT = "it was left as it is, because its translation is not green"
 
 
@@ -111,9 +114,17 @@ class TranslatedDocument:
     """How far the translation of each segment can be trusted, without those of which nothing is known."""
 
     @property
-    def num_marked(self) -> int:
-        """How many segments a person should look at; also some without text to translate, such as [[name]]."""
-        return len({doubt[:1] + doubt[2:] for doubt in self.doubts})
+    def messages(self) -> list[str]:
+        """One for each segment that a person should look at, also without text to translate, such as [[name]]: its place, the reasons, its text."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for place, reason, text in self.doubts:
+            told = reasons.setdefault((place, text), [])
+            is_further = reason.startswith(DOUBTFUL) and any(one.startswith(DOUBTFUL) for one in told)
+            told.append(reason.removeprefix(MAY_BE_WRONG) if is_further else reason)
+        return [
+            f"{place}: {'; '.join(dict.fromkeys(told))}: {on_one_line(text, 80)}"
+            for (place, text), told in reasons.items()
+        ]
 
 
 def translate_document(
@@ -410,11 +421,13 @@ class _SegmentInWork:
     ) -> TranslatedSegment:
         """Its translation, marked or left out if it is not green."""
         estimate = self.estimate(answers)
-        if not_green is NotGreen.WRITTEN or estimate is None or estimate.is_green:
+        if not_green is NotGreen.WRITTEN or estimate is None:
             return translation
         if not_green is NotGreen.LEFT_OUT:
-            return TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
-        return replace(translation, doubts=(*translation.doubts, NOT_GREEN))
+            return translation if estimate.is_green else TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
+        trust = f"{'green' if estimate.is_green else 'not green'} {estimate.probability:.3f}"
+        doubts = translation.doubts if estimate.is_green else (*translation.doubts, NOT_GREEN)
+        return replace(translation, doubts=doubts, trust=trust)
 
     def translation(
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels

@@ -285,7 +285,8 @@ IN_PIECES = "a sentence was translated in pieces around the parts that must stay
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, because it is long or its translation as a whole was doubtful: look whether words are missing"
 UNTRANSLATED = "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it"
-DOUBTFUL = "a translation may be wrong: it "
+MAY_BE_WRONG = "a translation may be wrong: "
+DOUBTFUL = f"{MAY_BE_WRONG}it "
 """Before one of `decoding.doubts`."""
 
 

@@ -132,7 +132,7 @@ ATTENTION = (
         "in the source and how often. It also knows which of them it has written, because its own causal mask lets it count. "
         "What it cannot know is which symbol stood last. The later symbols of a target are therefore easier than the "
         "first: fewer remain to choose from.",
-        read_on="model/layers.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
+        read_on="transformer_cli/model/layers.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
         cpu_seconds=25,
     ),
     Ablation(
@@ -161,7 +161,7 @@ ATTENTION = (
         "position ahead, and it does not need the source. When it generates, there is no next position yet, and it has learned "
         "nothing else. A loss near 0 on real text is a sign of this error: a sentence has several good translations, so nobody can "
         "know each word before it is written.",
-        read_on="model/layers.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
+        read_on="transformer_cli/model/layers.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
         cpu_seconds=92,
     ),
     Ablation(
@@ -189,7 +189,7 @@ ATTENTION = (
         "random symbols, and nothing is better than 1/10 for each symbol, whose loss is ln 10 = 2.30. The end is easier: there are "
         "only 4 lengths. A mean target has 6.5 symbols and one [EOS], so the least possible loss is "
         "(6.5 ln 10 + ln 4) / 7.5 = 2.18 nats per token.",
-        read_on="model/layers.py: DecoderLayer; `tfm explain` shows cross-attention",
+        read_on="transformer_cli/model/layers.py: DecoderLayer; `tfm explain` shows cross-attention",
         cpu_seconds=26,
     ),
     Ablation(
@@ -215,7 +215,7 @@ ATTENTION = (
         why="The product of two random vectors of K numbers has a standard deviation that grows with sqrt(K). With large "
         "scores, softmax gives one position almost all the weight, from the first step on. There its gradient is almost 0, so "
         "attention cannot learn to look elsewhere. In a wide head the effect is strong; with 4 heads of 16 numbers it is weaker.",
-        read_on="model/layers.py: attention_weights; Vaswani et al. 2017, section 3.2.1, footnote 4",
+        read_on="transformer_cli/model/layers.py: attention_weights; Vaswani et al. 2017, section 3.2.1, footnote 4",
         cpu_seconds=37,
     ),
     Ablation(
@@ -240,7 +240,7 @@ ATTENTION = (
         right=2,
         came_out="Seed 1: with one head 88.8 % of the sequences are right, with 4 heads 97.0 %; the validation loss is 0.058 and 0.028. The curves run side by side.",
         why="Heads let one layer read several places at once. Sorting needs counts more than places, and the model has two layers in which it can look one after the other, so one head is enough for most sequences. Not each part of the paper breaks a small experiment when it is taken away. In the paper's own comparison one head costs 0.9 BLEU.",
-        read_on="model/layers.py: MultiHeadAttention; Vaswani et al. 2017, section 3.2.2 and table 3, rows (A)",
+        read_on="transformer_cli/model/layers.py: MultiHeadAttention; Vaswani et al. 2017, section 3.2.2 and table 3, rows (A)",
         cpu_seconds=24,
     ),
 )
@@ -271,7 +271,7 @@ LEARNING = (
         why="With x + f(x), the token and its position reach each layer unchanged, and the gradient reaches each layer "
         "directly. Without it, all information must pass through each of the 15 sub-layers, and attention with random weights mixes "
         "all positions into one mean. After a few such layers the positions can hardly be told apart.",
-        read_on="model/layers.py: pre; He et al. 2016; Vaswani et al. 2017, section 3.1",
+        read_on="transformer_cli/model/layers.py: pre; He et al. 2016; Vaswani et al. 2017, section 3.1",
         cpu_seconds=34,
     ),
     Ablation(
@@ -303,7 +303,7 @@ LEARNING = (
         right=2,
         came_out="Seed 1: after 300 updates the validation loss of pre-norm is 0.02, that of post-norm with warm-up 1.19, and that of post-norm without warm-up 1.36. Pre-norm has 99.6 % of the symbols right when it generates, both others have 26.5 %. So the warm-up helps, but here the place of the norm matters much more.",
         why="With pre-norm, the path of residual connections is free from the first layer to the last, and so is the path of the gradient. With post-norm, each sum is normalised, and the gradient passes through 12 norms in the encoder and 18 in the decoder. At the start the gradients of the last layers are then large (Xiong et al. 2020), so the first updates must be small: the warm-up. Post-norm models do learn with more updates and a smaller rate; configs/memorise-shifted.yaml is one.",
-        read_on='model/layers.py: pre, post; Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture"',
+        read_on='transformer_cli/model/layers.py: pre, post; Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture"',
         cpu_seconds=87,
     ),
     Ablation(
@@ -329,7 +329,7 @@ LEARNING = (
         right=2,
         came_out="Seed 1: both losses are 0.000 (0.008 and 0.006 with the shift). When it generates, 10.2 % of the symbols are right, as many as by chance, and 1 2 3 4 5 6 becomes 8 8 8 8 8 8. With the shift, 99.8 % are right.",
         why="The right answer is the input, so the decoder only has to pass it on: the loss is almost 0 from the first report on. The validation loss does not warn, because it is computed with the same input. Only generating shows the error. There the input is the token that was written last, and the model writes it again and again.",
-        read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/updates.py",
+        read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; transformer_cli/data/updates.py",
         cpu_seconds=26,
     ),
 )
@@ -359,7 +359,7 @@ TEXT = (
         right=1,
         came_out="Seed 1: without smoothing the validation loss is 3.66 instead of 3.80, the perplexity 38.7 instead of 44.7, and the mean probability of the best token 32.4 % instead of 29.2 %. The best token is right in 37.5 % and 37.0 % of the places, and BLEU is 1.9 and 1.7 after so short a training: no difference that one run could prove. The smoothed model is less sure than it is right, so its calibration error is larger, 7.8 % instead of 5.1 %.",
         why="With smoothing, the best probability for the true token is 0.9 and a little: the model is trained to keep the rest for other tokens. That costs likelihood, so the loss that is measured is higher, and the mean probability is lower. A search takes the most probable token, whether its probability is 0.6 or 0.9. Therefore perplexities of models with and without smoothing must not be compared.",
-        read_on="model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; evaluation/confidence.py",
+        read_on="transformer_cli/model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; transformer_cli/evaluation/confidence.py",
         cpu_seconds=61,
     ),
     Ablation(
@@ -384,7 +384,7 @@ TEXT = (
         right=2,
         came_out="Seed 1: with 300 words the validation loss is 1.41, with all words 3.80, with 300 subwords 2.48. But 51 % of the words of the translations are [UNK]; with all words and with subwords, none is. After so short a training even BLEU prefers the 300 words (4.1, 1.7 and 1.1), because [UNK] in the right place costs less than a wrong sentence.",
         why="All words outside the vocabulary become one token, [UNK], and what they mean is lost before the model reads them. In the target, [UNK] is the most frequent token and easy to predict, so the loss is low. Losses and perplexities of different vocabularies must not be compared. Subwords have no unknown words: 300 pieces, single letters among them, make up every word. The price is longer sequences, and a model that must learn to spell.",
-        read_on="text/tokenizer.py; Sennrich et al. 2016; docs/judging.md",
+        read_on="transformer_cli/text/tokenizer.py; Sennrich et al. 2016; docs/judging.md",
         cpu_seconds=80,
     ),
     Ablation(
@@ -415,7 +415,7 @@ TEXT = (
         right=2,
         came_out="Seed 1: after 300 updates the validation loss is 4.50 with Xavier's tables and 3.37 with PyTorch's; with the target given, 29 % and 45 % of the tokens are right. With seeds 2 and 3 the losses differ by 0.90 and 1.23. BLEU is 0.8 and 1.2 (seed 1), too low to compare. It is not always so: with whole words and a source table of its own, as in en-it.yaml, and d_model 128 it was the other way round after 500 updates, 2.16 with Xavier and 2.50 with PyTorch (seed 1).",
         why="The vector of a token is its row of the table, times sqrt(128) = 11.3, plus the sinusoids of its position, which are about 0.7. Xavier's rule gives a table of V rows and D columns the standard deviation sqrt(2 / (V + D)), here 0.018, and 0.2 after the product. So at first a vector says where a token stands, and hardly which token it is. PyTorch begins the table of the output with 0.051, which is 0.6 after the product: token and position have about equal weight. With fewer tokens the entries by Xavier are larger. `model.init` changes the other matrices too, so this experiment alone does not prove that the table is the reason. On Multi30k, PyTorch's defaults were 0.6 nats ahead after each of three epochs; at the end of a longer training both had the same BLEU.",
-        read_on="model/layers.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
+        read_on="transformer_cli/model/layers.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
         cpu_seconds=64,
     ),
 )

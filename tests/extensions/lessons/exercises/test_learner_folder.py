@@ -206,7 +206,10 @@ def test_a_file_that_is_missing_or_half_blank_fails(tmp_path: Path) -> None:
     heads.write_text(heads.read_text().replace("    raise", "    return x\n    raise", 1))
     outcomes = check_folder(tmp_path / "mine")
     assert outcomes[0].message == "the file 01_causal_mask.py is missing"
-    assert outcomes[2].message == "the function join_heads is still blank"
+    assert (outcomes[2].status, outcomes[2].message[:12]) == ("fails", "split_heads:")  # the half that is there
+    heads.write_text(heads.read_text().replace("return x", "return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"))
+    [half] = check_folder(tmp_path / "mine", [one for one in EXERCISES if one.name == "heads"])
+    assert half.message == "join_heads is blank: replace this line with your code"
 
 
 @pytest.mark.long

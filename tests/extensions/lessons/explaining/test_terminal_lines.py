@@ -79,7 +79,10 @@ def test_each_step_shows_five_probable_tokens_and_the_beam() -> None:
 def test_all_shapes_of_a_layer_are_printed_and_equal_layers_once() -> None:
     lines = printed(explanation("uno due", encoder_layers=3))
     text = "\n".join(lines)
-    assert "self_attention.query " in text
+    found = re.search(r"self_attention\.query +\S+ -> 1x(\d+)x(\d+), as heads 1x(\d+)x(\d+)x(\d+)", text)
+    assert found is not None
+    positions, width, heads, positions_of_heads, head_width = map(int, found.groups())
+    assert (positions_of_heads, heads * head_width) == (positions, width)
     assert "encoder.layers.1: the same shapes as the layer before it" in text
     assert "encoder.layers.2: the same shapes as the layer before it" in text
     assert "decoder.layers.1: the same shapes" in text

@@ -200,6 +200,8 @@ def _crash(name: str, folder: Path, error: BaseException) -> CheckOutcome:
     if isinstance(error, SystemExit):
         message, hint = "the code calls sys.exit or exit", "end the function with return"
         return CheckOutcome(name, "fails", message, hint, tuple(lines))
+    if isinstance(error, NotImplementedError) and str(error):  # the second function of a file is still blank
+        return CheckOutcome(name, "fails", str(error), lines=tuple(lines))
     if not lines:
         return CheckOutcome(name, "fails", f"the function cannot be called or compared: {summary}")
     return CheckOutcome(name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines))

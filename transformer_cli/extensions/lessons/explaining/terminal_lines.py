@@ -105,7 +105,10 @@ def explanation_lines(explanation: LineExplanation, paint: Paint, width: int) ->
             ("pieces and ids that the encoder reads", _pieces(sentence)),
             (f"positions: {sentence.positions.kind}", _positions(sentence)),
             ("masks: ■ may be read, · may not", _masks(sentence)),
-            (_title_of_shapes(explanation, sentence), _shapes(sentence.tensors)),
+            (
+                _title_of_shapes(explanation, sentence),
+                _shapes(sentence.tensors, explanation.model["head_width"]),
+            ),
             ("attention: mean over the heads, by layer", _attention(sentence, paint, width)),
             ("decoding, step by step", step_lines(explanation, sentence, paint, width)),
             ("hypotheses", hypothesis_lines(sentence, paint)),
@@ -173,7 +176,7 @@ def _title_of_shapes(explanation: LineExplanation, sentence: ExplainedSentence) 
     )
 
 
-def _shapes(tensors: Sequence[TensorShapes]) -> Iterator[str]:
+def _shapes(tensors: Sequence[TensorShapes], head_width: int) -> Iterator[str]:
     """Each module with its shapes; a layer with the shapes of the layer before it takes one line."""
     groups: list[tuple[str, list[TensorShapes]]] = []
     for one in tensors:
@@ -183,7 +186,7 @@ def _shapes(tensors: Sequence[TensorShapes]) -> Iterator[str]:
         groups[-1][1].append(one)
     shown: dict[str, list[str]] = {}
     for layer, of_group in groups:
-        rows = [_row(one, layer) for one in of_group]
+        rows = [_row(one, layer, head_width) for one in of_group]
         stack = layer.split(".")[0]
         if layer and shown.get(stack) == rows:
             yield f"  {layer}: the same shapes as the layer before it"
@@ -194,10 +197,13 @@ def _shapes(tensors: Sequence[TensorShapes]) -> Iterator[str]:
         yield from (f"  {'  ' if layer else ''}{row}" for row in rows)
 
 
-def _row(one: TensorShapes, layer: str) -> str:
+def _row(one: TensorShapes, layer: str, head_width: int) -> str:
     name = one.name.removeprefix(layer).removeprefix(".") or ("the layer" if layer else "the model")
     inputs = ", ".join(map(_shape, one.inputs))
     note = "" if one.operation == "forward" else f"  ({one.operation})"
+    if one.name.endswith(("attention.query", "attention.key", "attention.value")):
+        *places, width = one.output
+        note = f", as heads {_shape((*places[:-1], width // head_width, places[-1], head_width))}"
     return f"{name:<32} {inputs} -> {_shape(one.output)}{note}"
 
 
