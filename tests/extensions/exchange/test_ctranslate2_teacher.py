@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import load_trained
+from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.ctranslate2_teacher import CTranslate2Teacher
 from transformer_cli.process.errors import MissingInputError
+
+from .small_runs import random_run
 
 pytest.importorskip("ctranslate2")
 
@@ -42,3 +45,22 @@ def test_a_folder_without_a_tokenizer_is_refused(folder: Path, tmp_path: Path) -
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     with pytest.raises(MissingInputError, match="no tokenizer"):
         CTranslate2Teacher(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("has_bytes", [False, True])
+def test_the_export_of_a_run_with_sentencepiece_is_a_teacher(has_bytes: bool, tmp_path: Path) -> None:
+    of_tokens = TokenizerConfig(
+        kind="sentencepiece", vocab_size=400 if has_bytes else 120, byte_fallback=has_bytes or None
+    )
+    trained = random_run(tmp_path / "run", tokenizer=of_tokens)
+    (tmp_path / "out").mkdir()
+    CTranslate2Format().write(trained, tmp_path / "out", quantization=None)
+    teacher = CTranslate2Teacher(tmp_path / "out")
+    target = trained.target_tokenizer
+    ids = target.encode("Dov'è la 火 «stazione»?")
+    assert has_bytes is (target.unk_id not in ids)
+    names = [target.entries[index] for index in ids if index != target.unk_id]
+    assert teacher._text([*names, "[EOS]"]) == target.decode([index for index in ids if index != target.unk_id])
+    [[(_, text)]] = teacher.translate(LINES[:1], 1)
+    assert "<0x" not in text

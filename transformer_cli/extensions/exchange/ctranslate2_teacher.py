@@ -13,8 +13,8 @@ from transformer_cli.extensions.exchange.tokenizer_json import (
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.process.imports import require_extra
 
-_SOURCE_SPM = ("source.spm", "sentencepiece.model", "sentencepiece.bpe.model", "spm.model")
-_TARGET_SPM = ("target.spm", *_SOURCE_SPM[1:])
+_SHARED_SPM = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model")
+_SOURCE_SPM, _TARGET_SPM = ("source.spm", *_SHARED_SPM), ("target.spm", *_SHARED_SPM)
 _SPACE = "\u2581"
 _USUAL_BEAM = 4
 _BATCH_TOKENS = 2048
@@ -23,8 +23,8 @@ _BATCH_TOKENS = 2048
 class CTranslate2Teacher:
     """Translates lines with a model in the format of CTranslate2.
 
-    The folder holds `model.bin`, `config.json`, and a tokenizer: `tokenizer.json` (or one for each side, as `tfm export`
-    writes them), or SentencePiece models: `source.spm` and `target.spm`, or `sentencepiece.model`.
+    The folder holds `model.bin`, `config.json`, and a tokenizer: `tokenizer.json` (or one for each side), or a SentencePiece model:
+    `sentencepiece.model`, or `source.spm`, with or without a `target.spm`. So `tfm export` writes them.
     """
 
     def __init__(self, folder: Path, num_threads: int = 0) -> None:
@@ -85,20 +85,24 @@ class CTranslate2Teacher:
 
             # The tokenizer of `tfm export` adds the end by itself.
             return lambda line: list(source.encode(line).tokens), text_of
-        for names in (_SOURCE_SPM, _TARGET_SPM):
-            if not any((folder / name).is_file() for name in names):
-                raise MissingInputError(
-                    f"{folder}: no tokenizer; {SHARED_FILE}, or one of {', '.join(names)} is expected",
-                    hint="copy the tokenizer of the model into the folder",
-                )
+        models = [_first_file(folder, names) for names in (_SOURCE_SPM, _TARGET_SPM)]
+        if models[0] is None:
+            raise MissingInputError(
+                f"{folder}: no tokenizer; {SHARED_FILE}, or one of {', '.join(_SOURCE_SPM)} is expected",
+                hint="copy the tokenizer of the model into the folder",
+            )
         require_extra("sentencepiece", ("sentencepiece",), purpose="this tokenizer")
         from sentencepiece import SentencePieceProcessor
 
-        path = next(folder / name for name in _SOURCE_SPM if (folder / name).is_file())
-        processor: Any = SentencePieceProcessor(model_file=str(path))
+        of_source, of_target = (SentencePieceProcessor(model_file=str(path or models[0])) for path in models)
 
         def text_of_pieces(tokens: list[str]) -> str:
-            kept = (token for token in tokens if token not in self._special)
-            return "".join(kept).replace(_SPACE, " ").strip()
+            kept = [token for token in tokens if token not in self._special]
+            # It makes characters of pieces that stand for bytes, and leaves a piece that it does not have as it is.
+            return str(of_target.decode_pieces(kept)).replace(_SPACE, " ").strip()
 
-        return lambda line: [*processor.encode(line, out_type=str), *self._end], text_of_pieces
+        return lambda line: [*of_source.encode(line, out_type=str), *self._end], text_of_pieces
+
+
+def _first_file(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)

@@ -87,7 +87,7 @@ def import_folder(
     """
     require_run_name(name)
     require_new(name, runs_folder)
-    if path.suffix in (".npz", ".bin"):
+    if path.suffix.lower() in (".npz", ".bin") and not path.is_dir():
         if not path.is_file():
             raise MissingInputError(f"{path}: no such file")
         imported = import_marian(path, name, named)
@@ -100,7 +100,7 @@ def import_folder(
 @contextmanager
 def _opened(path: Path) -> Iterator[ModelFolder]:
     """The folder; a package of Argos Translate is unpacked, without its weights."""
-    if path.suffix != ArgosFormat.suffix or not path.is_file():
+    if path.suffix.lower() != ArgosFormat.suffix or not path.is_file():
         yield ModelFolder(path)
         return
     with TemporaryDirectory(prefix="tfm-") as name:
@@ -111,8 +111,8 @@ def _opened(path: Path) -> Iterator[ModelFolder]:
 def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> ImportedModel:
     if is_exported(folder):
         return import_exported(folder, name, named, origin=path)
-    if folder.has(RECORD) and folder.json(RECORD).get("format") != BergamotFormat.name:
-        record = folder.json(RECORD)
+    record = folder.json_or_empty(RECORD)
+    if folder.has(RECORD) and record.get("format") != BergamotFormat.name:
         kind = str(record.get("format"))[:50]
         if kind == BrowserFormat.name:
             raise DataError(

@@ -112,6 +112,7 @@ def write_run(imported: ImportedModel, runs_folder: Path = RUNS) -> ImportedRun:
             replace_file(partial / file_name, content)
         described = environment(kernel_level()) | {IMPORTED: record}
         replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
+        require_new(config.name, runs_folder)  # another process may have made one in the meantime
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     return ImportedRun(path, num_parameters, compared)
 

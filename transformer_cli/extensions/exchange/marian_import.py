@@ -4,7 +4,7 @@ import copy
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
 )
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, MissingInputError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.sentencepiece_model import (
@@ -65,12 +66,15 @@ from transformer_cli.text.tokenizer_file import (
 
 _YAML_ENDINGS = (".yml", ".yaml", ".json")
 _SPACE = "\u2581"
+_ADDED = "<start of Marian>"
 _NO_ROW = -1
 _NEVER = -100.0
 """The bias of entries that Marian does not have: exp(-100) is 0 beside any other probability."""
 _MAX_DIFFERENCE = 1e-6
 _NUM_COMPARED = 8
 _CONTROL, _UNKNOWN = 3, 2
+_THEIR_START = "<s of Marian>"
+"""Our name of an entry <s> of theirs, which is not our [SOS]."""
 _MAX_SHORTLIST_BYTES = 1 << 30
 
 
@@ -120,7 +124,8 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         UsageError: the languages are not known, or the package sentencepiece is missing.
     """
     folder = ModelFolder(path.parent)
-    found = read_npz(path) if path.suffix == ".npz" else _read_binary(path)
+    is_npz = path.suffix.lower() == ".npz"
+    found, is_rounded = (read_npz(path), False) if is_npz else _read_binary(path)
     config = model_config(found.settings, f"{path}, special:model.yml")
     search = decoder_settings(folder, path)
     vocabularies = vocabulary_files(folder, search, path)
@@ -144,13 +149,13 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         decoding=search_of(search),
     )
     return ImportedModel(
-        origin=f"a {'Transformer' if path.suffix == '.npz' else 'binary model'} of Marian",
+        origin=f"a {'Transformer' if is_npz else 'binary model'} of Marian",
         config=run,
         state=state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare_with_files, found, tokenizers),
         notes=(
-            *([_ROUNDED] if path.suffix != ".npz" else []),
+            *([_ROUNDED] if is_rounded else []),
             *([_note_of(shortlist)] if shortlist else []),
             *_notes(search, config, has_shortlist=shortlist is not None),
         ),
@@ -161,13 +166,14 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
 _ROUNDED = "matrices of this file are rounded to int8: the run has these numbers in float32, and rounds nothing else"
 
 
-def _read_binary(path: Path) -> NpzModel:
+def _read_binary(path: Path) -> tuple[NpzModel, bool]:
+    """The model, and whether its matrices are rounded to int8."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
     found = read_model(content, path)
-    return NpzModel(found.arrays, found.settings)
+    return NpzModel(found.arrays, found.settings), found.is_rounded
 
 
 # Files beside the model.
@@ -197,7 +203,7 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
     """
     named = search.get("vocabs")
     if isinstance(named, list) and len(named) == 2 and all(isinstance(one, str) for one in named):
-        found = [PurePosixPath(one).name for one in named]
+        found = [_name_in(one) for one in named]
         if missing := [one for one in found if not folder.has(one)]:
             raise DataError(
                 f"{folder.path / missing[0]}: no such file; decoder.yml names it as a vocabulary",
@@ -211,6 +217,11 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
         f"{path}: it is not clear which vocabularies it has (.spm files beside it: {shown})",
         hint='put a decoder.yml beside it with two lines: "relative-paths: true" and "vocabs: [SOURCE.spm, TARGET.spm]"',
     )
+
+
+def _name_in(path: str) -> str:
+    """The name of a file in a path that Marian has written, on Windows or elsewhere."""
+    return PureWindowsPath(path).name
 
 
 def _spm_files(folder: ModelFolder) -> tuple[str, str] | None:
@@ -286,7 +297,9 @@ def our_vocabulary(content: bytes, origin: str) -> OurVocabulary:
         )
     controls = {piece.piece: index for index, piece in enumerate(old) if piece.type == _CONTROL}
     unk, pad, start, _ = SPECIAL_PIECES
-    first = [unknown[0], controls.get(pad, _NO_ROW), controls.get(start, _NO_ROW), ends[0]]
+    if start in controls:  # a token like any other: a decoder of Marian starts with zeros
+        old[controls[start]].piece = _THEIR_START
+    first = [unknown[0], controls.get(pad, _NO_ROW), _NO_ROW, ends[0]]
     rows = [*first, *(index for index in range(len(old)) if index not in first)]
     del model.pieces[:]
     for name in SPECIAL_PIECES:
@@ -330,12 +343,12 @@ def _tokenizers_of_yaml(
         read_sentencepiece(folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)) for name in files
     ]
     are_shared = entries[0] is entries[1]
-    # Marian has no entry for padding and for the start: one behind its own stands for both.
-    with_added = [{**one, SPECIAL_PIECES[1]: one.get(SPECIAL_PIECES[1], len(one))} for one in entries]
+    # Marian has no entry for the start, and most vocabularies have none for padding: one behind its own stands for them.
+    with_added = [{**one, _ADDED: len(one)} for one in entries]
     if are_shared:
         with_added[1] = with_added[0]
     specials = [
-        SpecialEntries(one[UNK], one[SPECIAL_PIECES[1]], one[SPECIAL_PIECES[1]], one[EOS]) for one in with_added
+        SpecialEntries(one[UNK], one.get(SPECIAL_PIECES[1], one[_ADDED]), one[_ADDED], one[EOS]) for one in with_added
     ]
     try:
         found = marian_tokenizers(
@@ -412,6 +425,13 @@ def state_of(found: NpzModel, config: ModelConfig, tokenizers: MarianTokenizers,
     arrays = checked_arrays(_in_common_form(found, tokenizers.sizes[1]), config, tokenizers.sizes, path)
     state = {}
     for part in parts_of(config):
+        if part.is_absent:
+            if arrays.get(part.theirs, np.zeros(1)).any():
+                raise DataError(
+                    f"{path}: tensor {part.theirs} is not zero, but the model was exported without this bias",
+                    hint=f"the model was trained further by Marian, which trains all biases: import the file alone, tfm import {for_shell(path)}",
+                )
+            continue
         array = arrays[part.theirs]
         if part.theirs == "decoder_ff_logit_out_b":
             array = with_our_rows(array.T, tokenizers.target_rows, _NEVER)[:, 0]
@@ -462,7 +482,7 @@ def binary_shortlist(
         DataError: it is damaged, or made for other vocabularies.
     """
     named = search.get("shortlist")
-    names = [PurePosixPath(str(named[0])).name] if isinstance(named, list) and named else []
+    names = [_name_in(str(named[0]))] if isinstance(named, list) and named else []
     names = names or sorted(one.name for one in folder.path.glob("lex*.bin"))
     if len(names) != 1 or not names[0].endswith(".bin"):  # one in text, or one for each direction
         return None
