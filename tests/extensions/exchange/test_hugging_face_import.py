@@ -237,6 +237,24 @@ def test_a_run_that_another_process_makes_meanwhile_is_not_replaced(
     assert [*(tmp_path / "runs").iterdir()] == [other.parent]
 
 
+def test_a_name_with_line_breaks_stays_in_the_comment(marian: Path, tmp_path: Path) -> None:
+    folder = copy_of(marian, tmp_path)
+    change(folder, "config.json", architectures=["Marian\nseed: 77\u2028\n"])
+    run = imported(folder, tmp_path)
+    assert load_config(run.path / "config.yaml").seed != 77
+
+
+def test_a_model_of_another_kind_is_named_before_its_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "m2m_100"}')
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
+    with pytest.raises(DataError, match="model_type is 'm2m_100'; models of these types fit: marian"):
+        imported(tmp_path, tmp_path)
+    (tmp_path / "config.json").write_text('{"add_source_eos": false}')
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(DataError, match="a model in the format of CTranslate2, which cannot be imported"):
+        imported(tmp_path, tmp_path)
+
+
 class _Evil:
     def __reduce__(self) -> Any:
         return print, ("a program in a file of weights",)

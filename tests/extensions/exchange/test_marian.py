@@ -549,8 +549,8 @@ def test_an_entry_that_can_be_no_word_is_named(entry: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("</s>: 0\n<unk>: 1\nthe: 3\n", "the ids are not 0, 1, 2"),
-        ("</s>: 0\n<unk>: 1\nthe: 1\n", "the ids are not 0, 1, 2"),
+        ("</s>: 0\n<unk>: 1\nthe: 3\n", "the ids of the vocabulary are not 0, 1, 2"),
+        ("</s>: 0\n<unk>: 1\nthe: 1\n", "the ids of the vocabulary are not 0, 1, 2"),
         ("</s>: 0\n<unk>: 1\nthe: two\n", "not a vocabulary"),
         ("- the\n- cat\n", "not a vocabulary"),
         ("the: 0\n\tcat: [", "not a vocabulary"),

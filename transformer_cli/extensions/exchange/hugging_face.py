@@ -46,7 +46,6 @@ from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-MODEL_FILE = "model.safetensors"
 BATCH_SENTENCES = 25
 COMPARED_SENTENCES = (
     "Good morning.",
@@ -82,7 +81,7 @@ class HuggingFaceFormat(ExportFormat):
         vocabularies = vocabulary_sizes(trained.source_tokenizer, trained.target_tokenizer)
         state = trained.model.state_dict()
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
-        (path / MODEL_FILE).write_bytes(save(tensors, metadata={"format": "pt"}))
+        (path / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
         add_to_folder(path, own_files(trained, None))
         add_to_folder(path, {name: json_content(content) for name, content in _settings(trained).items()})
 

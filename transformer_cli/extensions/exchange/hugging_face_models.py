@@ -465,7 +465,7 @@ def from_hugging_face(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) 
     Raises:
         DataError: the class, a setting or the weights have no counterpart; the message names them.
     """
-    model_class = _model_class(config)
+    model_class = class_of_config(config)
     tensors = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in tensors.items()}
     tables = _read_tables(config, tensors, model_class)
     ours = _model_config(config, model_class, tables, tensors)
@@ -493,7 +493,7 @@ def restored_model(
         DataError: the weights are not those of such a model, or one of them has no place in it.
     """
     model_class = fitting_class(ours)
-    if _model_class(config) is not model_class:
+    if class_of_config(config) is not model_class:
         raise DataError(
             f"config.json: model_type is {config.get('model_type')!r}, but the settings of the model are those of {model_class.model_type!r}"
         )
@@ -522,7 +522,8 @@ def with_rows(model: ForeignModel, source_rows: list[int], target_rows: list[int
     return ForeignModel(model.config, state, len(source_rows), len(target_rows))
 
 
-def _model_class(config: Mapping[str, Any]) -> ModelClass:
+def class_of_config(config: Mapping[str, Any]) -> ModelClass:
+    """The class that the content of a config.json names; DataError if none of ours computes the same."""
     for one in CLASSES:
         if config.get("model_type") == one.model_type:
             return one

@@ -18,7 +18,7 @@ from transformer_cli.config import Config, FilesData, TrainingConfig, to_yaml
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import environment
 from transformer_cli.process.errors import CannotCreateError
-from transformer_cli.process.messages import for_shell
+from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.storage import make_folders, replace_file, staged_folder
 from transformer_cli.text.tokenizer import Tokenizers
 from transformer_cli.training.callbacks import Meter
@@ -143,7 +143,7 @@ def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
 def _heading(imported: ImportedModel) -> str:
     """The comment at the head of config.yaml."""
     lines = [
-        f"This run was imported: {imported.origin}. It translates as it is.",
+        f"This run was imported: {on_one_line(imported.origin)}. It translates as it is.",
         "Fine-tuning makes a new run of it, with your pairs of sentences (a TSV file: source, tab, target; or the names of",
         "two text files, data.corpora.0.source_path and target_path):",
         f"  {fine_tuning_command(imported.config)}",

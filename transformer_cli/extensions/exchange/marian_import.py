@@ -27,7 +27,6 @@ from transformer_cli.extensions.exchange.marian_format import (
     NpzModel,
     checked_arrays,
     has_ssru,
-    ids_without_gaps,
     model_config,
     parts_of,
     read_npz,
@@ -46,6 +45,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
     SpecialEntries,
     language_codes,
     marian_tokenizers,
+    ordered_entries,
     read_sentencepiece,
 )
 from transformer_cli.model import Transformer
@@ -323,7 +323,10 @@ def _yaml_vocabularies(folder: ModelFolder, names: tuple[str, str]) -> tuple[dic
     for name in names:
         content = folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES)
         found[name] = read_yaml_vocabulary(content, str(folder.path / name))
-        ids_without_gaps(found[name], str(folder.path / name))
+        try:
+            ordered_entries(found[name])
+        except DataError as error:
+            raise DataError(f"{folder.path / name}: {error.message}", hint=error.hint) from error
     return found[names[0]], found[names[1]]
 
 
