@@ -577,3 +577,4 @@ def test_a_setting_of_the_search_that_is_not_possible_is_named() -> None:
     with pytest.raises(ConfigError, match="no_repeat_ngram_size is 1000000"):
         folder_decoding({"no_repeat_ngram_size": 10**6})
     assert folder_decoding({"num_beams": True}) == folder_decoding({})
+    assert folder_decoding({"num_beams": 100}).beam_size == 64

@@ -20,6 +20,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from transformer_cli.checkpoint import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig, ModelConfig, TokenizerConfig, load_config
 from transformer_cli.decoding import Request
+from transformer_cli.extensions.exchange.binary_shortlist import BinaryShortlist
 from transformer_cli.extensions.exchange.export import (
     FORMATS,
     export_run,
@@ -46,6 +47,7 @@ from transformer_cli.extensions.exchange.marian_format import (
 from transformer_cli.extensions.exchange.marian_import import (
     import_marian,
     model_file,
+    note_of_shortlist,
     search_of,
     vocabulary_files,
 )
@@ -320,9 +322,20 @@ def test_the_search_of_decoder_yml_is_taken_over() -> None:
     assert (found.beam_size, found.length_penalty, found.max_length_ratio) == (6, 0.7, 2.0)
     assert found.length_normalization == "average"
     assert not found.allow_unknown
+    assert search_of({"beam-size": 100}).beam_size == 64
     assert search_of({}).length_penalty == 0.0
     for normalize in ("x", float("nan")):
         assert search_of({"beam-size": "many", "normalize": normalize}).length_penalty == 0.0
+
+
+def test_the_candidates_of_a_shortlist_that_do_not_fit_are_counted() -> None:
+    def note(*lengths: int) -> str:
+        starts = np.cumsum([0, *lengths])
+        return note_of_shortlist(BinaryShortlist(50, max(lengths), starts, np.zeros(starts[-1], np.int64)))
+
+    assert "left out" not in note(250, 3)
+    assert "; 60 candidates of tokens that have more than 250 are left out" in note(300, 260, 1)
+    assert "best: 250" in note(300)
 
 
 # Files as Marian itself writes them, and files of others.

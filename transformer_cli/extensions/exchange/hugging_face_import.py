@@ -15,7 +15,7 @@ from transformer_cli.extensions.exchange.hugging_face_models import (
     from_hugging_face,
     with_rows,
 )
-from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
+from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, MOST_HYPOTHESES, ImportedModel
 from transformer_cli.extensions.exchange.model_folder import (
     MAX_TOKENIZER_BYTES,
     ModelFolder,
@@ -261,8 +261,8 @@ def folder_decoding(settings: Mapping[str, Any]) -> DecodingConfig:
     if settings.get("length_penalty") is not None:
         found["length_penalty"] = settings["length_penalty"]
     beam_size, repeated = settings.get("num_beams"), settings.get("no_repeat_ngram_size")
-    if type(beam_size) is int and 1 <= beam_size <= 64:
-        found["beam_size"] = beam_size
+    if type(beam_size) is int and beam_size >= 1:
+        found["beam_size"] = min(beam_size, MOST_HYPOTHESES)
     if type(repeated) is int and repeated > 0:
         found["no_repeat_ngram_size"] = repeated
     try:

@@ -37,6 +37,8 @@ FINE_TUNING = TrainingConfig(
     best_metric="chrf",
 )
 """A proposal for the fine-tuning of a model whose training is not known."""
+MOST_HYPOTHESES = 64
+"""The largest `decoding.beam_size`; a wider beam of another program becomes one of this width."""
 
 
 Comparison = Callable[[Transformer], list[str]]

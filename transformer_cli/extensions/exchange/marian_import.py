@@ -19,7 +19,7 @@ from transformer_cli.extensions.exchange.binary_shortlist import (
     BinaryShortlist,
     read_binary_shortlist,
 )
-from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
+from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, MOST_HYPOTHESES, ImportedModel
 from transformer_cli.extensions.exchange.marian_format import (
     EOS,
     UNK,
@@ -156,7 +156,7 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         compare=functools.partial(compare_with_files, found, tokenizers),
         notes=(
             *([_ROUNDED] if is_rounded else []),
-            *([_note_of(shortlist)] if shortlist else []),
+            *([note_of_shortlist(shortlist)] if shortlist else []),
             *_notes(search, config, has_shortlist=shortlist is not None),
         ),
         files={FILE_NAME: our_shortlist(shortlist, tokenizers)} if shortlist else {},
@@ -508,11 +508,14 @@ def our_shortlist(found: BinaryShortlist, tokenizers: MarianTokenizers) -> bytes
     return shortlist_content(starts, np.array(translations, np.int64), np.array(by_frequency, np.int64), both)
 
 
-def _note_of(shortlist: BinaryShortlist) -> str:
+def note_of_shortlist(shortlist: BinaryShortlist) -> str:
+    """How a run uses the shortlist that came with its model, and what of it could not be kept."""
     sizes = f"frequent: {max(1, shortlist.frequent)}, best: {min(max(1, shortlist.best), MOST_BEST)}"
+    num_lost = int(np.maximum(np.diff(shortlist.starts) - MOST_BEST, 0).sum())
+    lost = f"; {num_lost:,} candidates of tokens that have more than {MOST_BEST} are left out" if num_lost else ""
     return (
         f"its shortlist is stored, and not used unless the search names it: --set 'decoding.shortlist={{{sizes}}}'; "
-        "without it, all tokens are computed"
+        f"without it, all tokens are computed{lost}"
     )
 
 
@@ -530,8 +533,8 @@ def search_of(search: Mapping[str, Any]) -> DecodingConfig:
         "length_normalization": "average",
         "allow_unknown": search.get("allow-unk") is True,
     }
-    if isinstance(beam_size, int) and not isinstance(beam_size, bool) and 1 <= beam_size <= 64:
-        found["beam_size"] = beam_size
+    if type(beam_size) is int and beam_size >= 1:
+        found["beam_size"] = min(beam_size, MOST_HYPOTHESES)
     is_number = isinstance(exponent, int | float) and not math.isnan(exponent)
     found["length_penalty"] = min(max(float(exponent), 0.0), 10.0) if is_number else 0.0
     if isinstance(factor, int | float) and 0.0 < factor <= 1000.0:
