@@ -829,9 +829,23 @@ def test_the_model_of_a_folder_is_not_its_optimizer(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert model_file(tmp_path) == tmp_path / "m.npz"
     (tmp_path / "n.npz").touch()
-    assert model_file(tmp_path) is None
+    with pytest.raises(DataError, match=r"several models: m\.npz, n\.npz") as caught:
+        model_file(tmp_path)
+    assert "m.npz" in str(caught.value.hint)
     (tmp_path / "model.npz").touch()
     assert model_file(tmp_path) == tmp_path / "model.npz"
+
+
+def test_the_copy_at_the_best_validation_is_the_model_where_no_other_is(tmp_path: Path) -> None:
+    folder = foreign_folder(tmp_path / "en-it")
+    best = folder / "opus.model1.npz.best-perplexity.npz"
+    (folder / "model.npz").rename(best)
+    (folder / "model.npz.decoder.yml").rename(folder / "decoder.yml")
+    (folder / "opus.model1.npz.optimizer.npz").touch()
+    assert model_file(folder) == best
+    assert model_file(tmp_path) is None
+    imported, _ = import_folder(folder, "a", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert imported.config.decoding.length_penalty == 1.0
 
 
 # Marian itself: https://pypi.org/project/pymarian, in an environment of its own.

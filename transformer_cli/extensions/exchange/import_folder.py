@@ -129,13 +129,13 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
         return import_hugging_face(folder, name, named)
     if is_tutorial_folder(folder):
         return import_tutorial(folder, name, named)
-    if (found := model_file(folder.path)) is not None:
-        return import_marian(found, name, named)
     if folder.has(MANIFEST_NAME) or (folder.path / CHECKPOINTS).is_dir():
         raise DataError(
             f"{path}: this is a run of tfm, which needs no import",
             hint=f"use it as it is: tfm translate --run {for_shell(path)}",
         )
+    if (found := model_file(folder.path)) is not None:
+        return import_marian(found, name, named)
     raise DataError(
         f"{path}: not a model folder that can be imported: there is no config.json, no model.npz, no model*.bin with an .spm file, and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",

@@ -97,17 +97,24 @@ class MarianTokenizers(NamedTuple):
 
 
 def model_file(folder: Path) -> Path | None:
-    """The `.npz` of a model in a folder, or else its binary model; None if there is none, or none that is the only one."""
-    found = [path for path in sorted(folder.glob("*.npz")) if not _is_of_training(path.name)]
-    best = [path for path in found if path.name == "model.npz"]
-    binary = [*folder.glob("model*.bin")] if any(folder.glob("*.spm")) else []
-    if not found and len(binary) == 1:
-        return binary[0]
-    return next(iter(best or (found if len(found) == 1 else [])), None)
+    """The `.npz` of a model in a folder, or else its binary model; None if there is none.
 
+    A copy of a model at its best validation (`X.npz.best-perplexity.npz`, which OPUS-MT publishes) counts where the model itself is not.
 
-def _is_of_training(name: str) -> bool:
-    return name.endswith((".optimizer.npz", ".orig.npz")) or ".npz." in name
+    Raises:
+        DataError: several files may be meant.
+    """
+    npz = [path for path in sorted(folder.glob("*.npz")) if not path.name.endswith((".optimizer.npz", ".orig.npz"))]
+    found = [path for path in npz if ".npz." not in path.name] or npz
+    if not found and any(folder.glob("*.spm")):
+        found = sorted(folder.glob("model*.bin"))
+    found = [path for path in found if path.name == "model.npz"] or found
+    if len(found) > 1:
+        raise DataError(
+            f"{folder}: several models: {', '.join(path.name for path in found[:10])}",
+            hint=f"give one of these files in place of the folder: tfm import {for_shell(found[0])}",
+        )
+    return found[0] if found else None
 
 
 def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel:
