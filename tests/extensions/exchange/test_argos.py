@@ -13,6 +13,7 @@ from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.export import export_run
+from transformer_cli.extensions.exchange.model_folder import ModelLanguages, imported_data
 from transformer_cli.extensions.exchange.own_folder import RECORD
 from transformer_cli.extensions.exchange.sentencepiece_tokenizers import sentencepiece_bytes
 from transformer_cli.process.errors import ConfigError, UsageError
@@ -71,6 +72,15 @@ def test_tokenizers_of_our_own_are_refused_with_the_formats_that_can(tmp_path: P
         export_run(trained, ArgosFormat(), tmp_path / "a.argosmodel")
     assert "formats that can hold it: ctranslate2, hf, onnx" in str(refusal.value.hint)
     assert "fine-tune an imported run (tfm import)" in str(refusal.value.hint)
+
+
+def test_a_model_that_reads_a_tag_before_its_source_is_refused(tmp_path: Path) -> None:
+    config = random_run(tmp_path / "run", tokenizer=OF_SENTENCEPIECE).config
+    tagged = imported_data(ModelLanguages("en", ("fra",), tagged=("fra",)))
+    assert tagged.target_tag
+    [found] = ArgosFormat().obstacles(config.model_copy(update={"data": tagged}))
+    assert found.setting == "data.target_tag: true"
+    assert ArgosFormat().obstacles(config) == []
 
 
 def test_the_name_of_the_output_must_fit(trained: TrainedModel, tmp_path: Path) -> None:

@@ -281,6 +281,16 @@ json.dump([translator.translate(line) for line in asked["lines"]], open(asked["o
 """
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_only_a_file_with_rounded_matrices_is_called_one(is_rounded: bool, tmp_path: Path) -> None:
+    files = bergamot_files(small_student(tmp_path / "run"), is_rounded=is_rounded)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    imported, _ = import_folder(tmp_path, "x", NamedLanguages("en", ("it",)), runs_folder=tmp_path / "runs")
+    assert any("rounded to int8" in note for note in imported.notes) is is_rounded
+
+
 @pytest.mark.heavy
 def test_the_engine_of_firefox_translates_the_same(tmp_path: Path) -> None:
     if FXTRANSLATE is None:

@@ -37,6 +37,10 @@ RUNS: dict[str, dict[str, Any]] = {
         "tie_embeddings": "all",
         "norm_placement": "post",
     },
+    "pieces that stand for bytes": {
+        "tokenizer": TokenizerConfig(kind="sentencepiece", vocab_size=400, byte_fallback=True, shared=True),
+        "tie_embeddings": "all",
+    },
     "both directions, learned positions": {
         "tokenizer": TokenizerConfig(kind="bpe", vocab_size=300),
         "both_directions": True,

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,26 @@ def test_the_settings_of_a_search_that_the_files_cannot_say_are_told(format_name
     assert "length^0.6, not as decoding.length_normalization: gnmt" in note
     covering = DecodingConfig(length_penalty=0.0, coverage_penalty=0.2)
     assert "no decoding.coverage_penalty" in wanted.unsaid_search(covering)[0]
+
+
+def test_what_a_person_writes_during_an_export_is_not_replaced(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = CTranslate2Format.write
+
+    def written_late(self: CTranslate2Format, *given: Any, **options: Any) -> None:
+        (export / "README.md").write_text("mine")
+        write(self, *given, **options)
+
+    monkeypatch.setattr(CTranslate2Format, "write", written_late)
+    with pytest.raises(CannotCreateError, match=r"README.md.* would be lost"):
+        export_run(load_trained(DOCS_RUN), CTranslate2Format(), export, lines=["Good morning."])
+    assert (export / "README.md").read_text() == "mine"
+    assert [*export.parent.iterdir()] == [export]
+
+
+@pytest.mark.parametrize("format_name", ["bergamot", "browser", "onnx"])
+def test_formats_whose_programs_search_greedily_say_so(format_name: str) -> None:
+    """The model card then has the scores of greedy search."""
+    assert [one.is_greedy for one in FORMATS if one.name == format_name] == [True]
 
 
 def test_a_package_replaces_nothing_but_an_earlier_package(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from sentencepiece import sentencepiece_model_pb2
 
-from transformer_cli.checkpoint import load_trained, open_checkpoint
+from transformer_cli.checkpoint import Checkpoints, Snapshot, load_trained, open_checkpoint
 from transformer_cli.checkpoint.runs import overview
 from transformer_cli.config import RuntimeConfig, load_config
 from transformer_cli.decoding.loading import load_translator
@@ -200,6 +200,59 @@ def test_weights_of_torch_save_in_several_files_are_refused(marian: Path, tmp_pa
     with pytest.raises(DataError, match=r"several files.*cannot be read") as raised:
         imported(folder, tmp_path)
     assert "save_pretrained" in str(raised.value.hint)
+
+
+def test_weights_in_several_files_are_compared(marian: Path, tmp_path: Path) -> None:
+    from transformers import MarianMTModel
+
+    folder = copy_of(marian, tmp_path)
+    (folder / WEIGHTS).unlink()
+    MarianMTModel.from_pretrained(marian).save_pretrained(folder, max_shard_size="40KB")
+    assert not (folder / WEIGHTS).exists()
+    assert "logits differ by at most" in imported(folder, tmp_path).compared[0]
+
+
+def test_a_byte_order_mark_before_json_is_no_damage(marian: Path, tmp_path: Path) -> None:
+    folder = copy_of(marian, tmp_path)
+    for name in ("config.json", "vocab.json", "tokenizer_config.json"):
+        (folder / name).write_bytes(b"\xef\xbb\xbf" + (folder / name).read_bytes())
+    assert imported(folder, tmp_path).path.is_dir()
+
+
+def test_a_run_that_another_process_makes_meanwhile_is_not_replaced(
+    marian: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "runs" / "mine" / "config.yaml"
+    save = Checkpoints.save
+
+    def saved_late(self: Checkpoints, snapshot: Snapshot) -> Any:
+        other.parent.mkdir()
+        other.write_text("name: mine")
+        return save(self, snapshot)
+
+    monkeypatch.setattr(Checkpoints, "save", saved_late)
+    with pytest.raises(CannotCreateError, match="exists already"):
+        imported(marian, tmp_path)
+    assert other.read_text() == "name: mine"
+    assert [*(tmp_path / "runs").iterdir()] == [other.parent]
+
+
+def test_a_name_with_line_breaks_stays_in_the_comment(marian: Path, tmp_path: Path) -> None:
+    folder = copy_of(marian, tmp_path)
+    change(folder, "config.json", architectures=["Marian\nseed: 77\u2028\n"])
+    run = imported(folder, tmp_path)
+    assert load_config(run.path / "config.yaml").seed != 77
+
+
+def test_a_model_of_another_kind_is_named_before_its_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "m2m_100"}')
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
+    with pytest.raises(DataError, match="model_type is 'm2m_100'; models of these types fit: marian"):
+        imported(tmp_path, tmp_path)
+    (tmp_path / "config.json").write_text('{"add_source_eos": false}')
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(DataError, match="a model in the format of CTranslate2, which cannot be imported"):
+        imported(tmp_path, tmp_path)
 
 
 class _Evil:
@@ -524,3 +577,4 @@ def test_a_setting_of_the_search_that_is_not_possible_is_named() -> None:
     with pytest.raises(ConfigError, match="no_repeat_ngram_size is 1000000"):
         folder_decoding({"no_repeat_ngram_size": 10**6})
     assert folder_decoding({"num_beams": True}) == folder_decoding({})
+    assert folder_decoding({"num_beams": 100}).beam_size == 64

@@ -234,6 +234,7 @@ def test_a_package_of_another_program_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_needs_no_import(tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run")
+    (tmp_path / "run" / "shortlist.npz").touch()  # no model of Marian
     for folder in (tmp_path / "run", trained.folder):
         with pytest.raises(DataError, match="this is a run of tfm"):
             back(folder, tmp_path)

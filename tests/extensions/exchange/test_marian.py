@@ -20,6 +20,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from transformer_cli.checkpoint import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig, ModelConfig, TokenizerConfig, load_config
 from transformer_cli.decoding import Request
+from transformer_cli.extensions.exchange.binary_shortlist import BinaryShortlist
 from transformer_cli.extensions.exchange.export import (
     FORMATS,
     export_run,
@@ -46,16 +47,18 @@ from transformer_cli.extensions.exchange.marian_format import (
 from transformer_cli.extensions.exchange.marian_import import (
     import_marian,
     model_file,
+    note_of_shortlist,
     search_of,
     vocabulary_files,
 )
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
-from transformer_cli.extensions.exchange.model_folder import ModelFolder, NamedLanguages
+from transformer_cli.extensions.exchange.model_folder import ModelFolder, NamedLanguages, folder_languages
 from transformer_cli.process.errors import (
     CannotCreateError,
     ConfigError,
     DataError,
     MissingInputError,
+    UsageError,
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.training import train
@@ -198,6 +201,25 @@ def test_an_export_is_checked_and_comes_back_with_its_config(tmp_path: Path) -> 
 
 
 @pytest.mark.long
+def test_an_export_of_a_model_without_biases_comes_back_without_them(tmp_path: Path) -> None:
+    trained = run_of("no biases", tmp_path / "run")
+    export_run(trained, MarianFormat(), tmp_path / "out", lines=ENGLISH)
+    _, run = import_folder(tmp_path / "out", "back", NamedLanguages(), runs_folder=tmp_path / "runs")
+    state = load_trained(run.path).model.state_dict()
+    for name, tensor in trained.model.state_dict().items():
+        if name != "output.weight":  # [PAD] and [SOS] have no rows in Marian
+            assert torch.equal(state[name], tensor) or name.endswith("embedding.weight")
+    assert state.keys() == trained.model.state_dict().keys()
+    found = read_npz(tmp_path / "out/model.npz")
+    found.arrays["encoder_l1_self_bq"] += 1.0
+    (tmp_path / "out/model.npz").write_bytes(npz_content(found.arrays, found.settings))
+    with pytest.raises(DataError, match="encoder_l1_self_bq is not zero, but the model was exported without") as caught:
+        import_folder(tmp_path / "out", "again", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert "tfm import" in str(caught.value.hint)
+    import_folder(tmp_path / "out/model.npz", "file", LANGUAGES, runs_folder=tmp_path / "runs")
+
+
+@pytest.mark.long
 def test_a_wrong_matrix_is_noticed_by_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = run_of("untied", tmp_path / "run")
 
@@ -300,16 +322,30 @@ def test_the_search_of_decoder_yml_is_taken_over() -> None:
     assert (found.beam_size, found.length_penalty, found.max_length_ratio) == (6, 0.7, 2.0)
     assert found.length_normalization == "average"
     assert not found.allow_unknown
+    assert search_of({"beam-size": 100}).beam_size == 64
     assert search_of({}).length_penalty == 0.0
     for normalize in ("x", float("nan")):
         assert search_of({"beam-size": "many", "normalize": normalize}).length_penalty == 0.0
 
 
+def test_the_candidates_of_a_shortlist_that_do_not_fit_are_counted() -> None:
+    def note(*lengths: int) -> str:
+        starts = np.cumsum([0, *lengths])
+        return note_of_shortlist(BinaryShortlist(50, max(lengths), starts, np.zeros(starts[-1], np.int64)))
+
+    assert "left out" not in note(250, 3)
+    assert "; 60 candidates of tokens that have more than 250 are left out" in note(300, 260, 1)
+    assert "best: 250" in note(300)
+
+
 # Files as Marian itself writes them, and files of others.
 
 
-def foreign_folder(folder: Path, *, is_tied: bool = True, **changes: Any) -> Path:
-    """A random model with vocabularies as Marian learns them, in the files that it writes."""
+OF_MARIAN = {"bos_id": -1, "eos_id": 0, "unk_id": 1}
+
+
+def foreign_folder(folder: Path, *, is_tied: bool = True, spm: dict[str, int] = OF_MARIAN, **changes: Any) -> Path:
+    """A random model with vocabularies as Marian learns them, or with other ids of special tokens, in the files that it writes."""
     folder.mkdir(parents=True, exist_ok=True)
     sides = (("v.spm", [*ENGLISH, *ITALIAN]),) * 2
     if not is_tied:
@@ -322,9 +358,7 @@ def foreign_folder(folder: Path, *, is_tied: bool = True, **changes: Any) -> Pat
             vocab_size=70,
             minloglevel=2,
             hard_vocab_limit=False,
-            bos_id=-1,
-            eos_id=0,
-            unk_id=1,
+            **spm,
         )
         (folder / name).write_bytes(learned.getvalue())
     sizes = [SentencePieceProcessor(model_file=str(folder / name)).vocab_size() for name, _ in sides]
@@ -427,6 +461,33 @@ def test_an_imported_run_is_fine_tuned_and_goes_back(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_a_vocabulary_with_an_entry_for_the_start_is_another_token_than_ours(is_tied: bool, tmp_path: Path) -> None:
+    """`spm_train` learns <s> unless it is told not to; its row counts in the output, while a decoder of Marian starts with zeros."""
+    folder = foreign_folder(tmp_path / "en-it", is_tied=is_tied, spm={"pad_id": 3})  # and <unk> 0, <s> 1, </s> 2
+    imported, run = import_folder(folder, "foreign", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert float(run.compared[0].rsplit(" ", 1)[1]) < 1e-6
+    output = read_npz(folder / "model.npz").arrays["Wemb" if is_tied else "decoder_Wemb"]
+    ours = load_trained(run.path).model.state_dict()["output.weight"]
+    np.testing.assert_array_equal(ours[[0, 1, 3]].numpy(), output[[0, 3, 2]])
+    assert ours[Tokenizer.sos_id].abs().max() == 0.0
+    assert (ours.numpy() == output[1]).all(1).sum() == 1
+    for line in LINES:
+        assert Tokenizer.sos_id not in imported.tokenizers[0].encode(line)
+
+
+@pytest.mark.long
+def test_a_vocabulary_in_yaml_may_have_padding(tmp_path: Path) -> None:
+    folder = foreign_folder(tmp_path / "en-it", spm={"pad_id": 3})
+    library = SentencePieceProcessor(model_file=str(folder / "v.spm"))
+    entries = [library.id_to_piece(index) for index in range(library.vocab_size())]
+    (folder / "vocab.yml").write_text("".join(f"{json.dumps(one)}: {index}\n" for index, one in enumerate(entries)))
+    (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump({"vocabs": ["vocab.yml", "vocab.yml"]}))
+    _, run = import_folder(folder, "x", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert float(run.compared[0].rsplit(" ", 1)[1]) < 1e-6
+
+
+@pytest.mark.long
 def test_a_vocabulary_in_yaml_is_taken_with_its_sentencepiece_models(tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "en-it")
     library = SentencePieceProcessor(model_file=str(folder / "v.spm"))
@@ -501,8 +562,8 @@ def test_an_entry_that_can_be_no_word_is_named(entry: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("</s>: 0\n<unk>: 1\nthe: 3\n", "the ids are not 0, 1, 2"),
-        ("</s>: 0\n<unk>: 1\nthe: 1\n", "the ids are not 0, 1, 2"),
+        ("</s>: 0\n<unk>: 1\nthe: 3\n", "the ids of the vocabulary are not 0, 1, 2"),
+        ("</s>: 0\n<unk>: 1\nthe: 1\n", "the ids of the vocabulary are not 0, 1, 2"),
         ("</s>: 0\n<unk>: 1\nthe: two\n", "not a vocabulary"),
         ("- the\n- cat\n", "not a vocabulary"),
         ("the: 0\n\tcat: [", "not a vocabulary"),
@@ -735,6 +796,32 @@ def test_vocabularies_are_found_without_decoder_yml(tmp_path: Path) -> None:
     assert found("source.spm", "target.spm") == ("source.spm", "target.spm")
     with pytest.raises(DataError, match="it is not clear which vocabularies it has"):
         found("a.spm", "b.spm")
+    named = {"vocabs": ["C:\\models\\b.spm", "/models/a.spm"]}  # Marian runs on Windows, too
+    assert vocabulary_files(folder, named, path) == ("b.spm", "a.spm")
+
+
+def test_a_folder_may_have_the_name_of_a_file(tmp_path: Path) -> None:
+    folder = foreign_folder(tmp_path / "en-it.npz")
+    with pytest.raises(UsageError, match="no file in it says"):
+        import_folder(folder, "a", NamedLanguages(), runs_folder=tmp_path / "runs")
+    (folder / "model.npz").rename(folder / "MODEL.NPZ")
+    search = folder / "model.npz.decoder.yml"
+    search.rename(folder / "MODEL.NPZ.decoder.yml")
+    import_folder(folder / "MODEL.NPZ", "b", LANGUAGES, runs_folder=tmp_path / "runs")
+
+
+def test_the_name_of_a_file_of_firefox_says_more_than_that_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "new-one"
+    folder.mkdir()
+    (folder / "model.enit.intgemm.alphas.bin").touch()
+    found = folder_languages(ModelFolder(folder), NamedLanguages(), codes=[])
+    assert (found.source, found.targets) == ("en", ("it",))
+    (folder / "model.enit.intgemm.alphas.bin").rename(folder / "model.tiny.bin")
+    found = folder_languages(ModelFolder(folder), NamedLanguages(source="en", targets=["it"]), codes=[])
+    assert (found.source, found.targets) == ("en", ("it",))
+    (folder / "model.tiny.bin").rename(tmp_path / "model.tiny.bin")
+    with pytest.raises(UsageError, match="no file in it says"):
+        folder_languages(ModelFolder(tmp_path), NamedLanguages(), codes=[])
 
 
 def test_the_model_of_a_folder_is_not_its_optimizer(tmp_path: Path) -> None:
@@ -742,9 +829,23 @@ def test_the_model_of_a_folder_is_not_its_optimizer(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert model_file(tmp_path) == tmp_path / "m.npz"
     (tmp_path / "n.npz").touch()
-    assert model_file(tmp_path) is None
+    with pytest.raises(DataError, match=r"several models: m\.npz, n\.npz") as caught:
+        model_file(tmp_path)
+    assert "m.npz" in str(caught.value.hint)
     (tmp_path / "model.npz").touch()
     assert model_file(tmp_path) == tmp_path / "model.npz"
+
+
+def test_the_copy_at_the_best_validation_is_the_model_where_no_other_is(tmp_path: Path) -> None:
+    folder = foreign_folder(tmp_path / "en-it")
+    best = folder / "opus.model1.npz.best-perplexity.npz"
+    (folder / "model.npz").rename(best)
+    (folder / "model.npz.decoder.yml").rename(folder / "decoder.yml")
+    (folder / "opus.model1.npz.optimizer.npz").touch()
+    assert model_file(folder) == best
+    assert model_file(tmp_path) is None
+    imported, _ = import_folder(folder, "a", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert imported.config.decoding.length_penalty == 1.0
 
 
 # Marian itself: https://pypi.org/project/pymarian, in an environment of its own.

@@ -36,6 +36,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "both_directions": True,
         "tokenizer": TokenizerConfig(kind="unigram", vocab_size=340),
     },
+    "norms of embeddings": {"norm_placement": "post", "embedding_norm": True, "decoder_layers": 1},
     "residual of normed, wide heads": {
         "norm_placement": "residual_of_normed",
         "norm": "std_layernorm",

@@ -16,7 +16,7 @@ from transformer_cli.config import RuntimeConfig
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.model_folder import NamedLanguages
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, TryAgainError, UsageError
 from transformer_cli.text import SequenceFormat
 
 from .marian_folders import sentences
@@ -230,6 +230,14 @@ def test_a_damaged_weight_is_named_with_its_file(
     assert raised.value.message.startswith(f"{folder / 'tmodel_99.pt'}: ")
     assert problem in raised.value.message
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_small_file_that_asks_for_much_memory_is_no_damaged_file(tmp_path: Path) -> None:
+    folder, state, _ = write_tutorial(tmp_path)
+    huge = torch.zeros(1).expand(10**12)
+    torch.save({"model_state_dict": state | {"extra": huge}}, folder / "tmodel_99.pt")
+    with pytest.raises(TryAgainError, match="more memory than its size allows"):
+        import_folder(folder, "mine", NamedLanguages(), runs_folder=tmp_path / "runs")
 
 
 def test_a_missing_weight_is_named(tmp_path: Path) -> None:

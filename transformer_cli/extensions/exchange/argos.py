@@ -37,6 +37,7 @@ from transformer_cli.extensions.exchange.position_tables import MIN_POSITIONS
 from transformer_cli.extensions.exchange.sentencepiece_tokenizers import sentencepiece_bytes
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.storage.filesystem import is_bare_name, zip_damage_explained
+from transformer_cli.text import SequenceFormat
 from transformer_cli.text.languages import name_of_language
 from transformer_cli.text.normalization import EOS
 
@@ -67,6 +68,9 @@ class ArgosFormat(ExportFormat):
             shown = ", ".join(map(str, config.data.directions))
             reason = f"the model translates {shown}, but a package translates in one direction"
             found.append(Obstacle("data.both_directions, or several languages", reason))
+        elif SequenceFormat.of(config.data).tags:
+            reason = "Argos Translate gives a model the text alone, without a tag of the target language before it"
+            found.append(Obstacle("data.target_tag: true", reason))
         return found
 
     def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:

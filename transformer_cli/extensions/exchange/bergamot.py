@@ -93,6 +93,7 @@ class BergamotFormat(ExportFormat):
     modules = ("sentencepiece", "google.protobuf")
     quantizations = ("int8",)
     library = "bergamot"
+    is_greedy = True
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found, model = MarianFormat().obstacles(config), config.model
@@ -318,6 +319,8 @@ class BinaryModel(NamedTuple):
     """In float32."""
     alphas: dict[str, float]
     settings: dict[str, Any]
+    is_rounded: bool
+    """Whether a matrix of the file is in int8."""
 
 
 def read_model(content: bytes, path: Path) -> BinaryModel:
@@ -332,7 +335,8 @@ def read_model(content: bytes, path: Path) -> BinaryModel:
     arrays: Arrays = {}
     alphas: dict[str, float] = {}
     settings: dict[str, Any] | None = None
-    for item in _stored_items(content, path):
+    items = _stored_items(content, path)
+    for item in items:
         if item.name == SETTINGS:
             settings = settings_in(np.frombuffer(item.content, np.int8), path)
             continue
@@ -346,7 +350,7 @@ def read_model(content: bytes, path: Path) -> BinaryModel:
             f"{path}: there is no {SETTINGS} in it, which says what kind of model it is",
             hint="give the model file of the folder, such as model.intgemm.alphas.bin; a lex.*.bin is its shortlist",
         )
-    return BinaryModel(arrays, alphas, settings)
+    return BinaryModel(arrays, alphas, settings, any(item.type == _INTGEMM8 for item in items))
 
 
 _MOST_ITEMS, _MOST_AXES = 100_000, 8

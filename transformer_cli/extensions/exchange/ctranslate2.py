@@ -77,10 +77,14 @@ source = SentencePieceProcessor(model_file=f"{{folder}}/{file}")
 translator = ctranslate2.Translator(folder)
 tokens = [*{tags}, *source.encode("Good morning.", out_type=str), "[EOS]"]
 [result] = translator.translate_batch([tokens], {search})
-print("".join(result.hypotheses[0]).replace("\u2581", " ").strip())
+{print}
 ```
 """
-SOURCE_SPM = "source.spm"
+_JOINED = 'print("".join(result.hypotheses[0]).replace("\u2581", " ").strip())'
+_DECODED = """\
+target = SentencePieceProcessor(model_file=f"{{folder}}/{file}")  # some pieces stand for bytes
+print(target.decode(result.hypotheses[0]))"""
+SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +116,8 @@ class CTranslate2Format(ExportFormat):
         if is_sentencepiece(source):
             require_extra("export", ("sentencepiece", "google.protobuf"), purpose="tfm export of this run")
             files[SOURCE_SPM] = sentencepiece_bytes(source)
+            if target.parts.layout.has_byte_fallback:
+                files[TARGET_SPM] = sentencepiece_bytes(target)
         else:
             tokenizers = {SOURCE_FILE: source, TARGET_FILE: target}
             if source is target:
@@ -158,7 +164,11 @@ class CTranslate2Format(ExportFormat):
         tags = source.special_tokens[4:]
         tag = tags[0] if tags else ""
         if is_sentencepiece(source):
-            return _USAGE_OF_SENTENCEPIECE.format(name=quoted(name), file=SOURCE_SPM, tags=[*tags[:1]], search=search)
+            has_bytes = target.parts.layout.has_byte_fallback
+            shown = _DECODED.format(file=TARGET_SPM) if has_bytes else _JOINED
+            return _USAGE_OF_SENTENCEPIECE.format(
+                name=quoted(name), file=SOURCE_SPM, tags=[*tags[:1]], search=search, print=shown
+            )
         files = (SHARED_FILE, SHARED_FILE) if source is target else (SOURCE_FILE, TARGET_FILE)
         return _USAGE.format(name=quoted(name), files=files, tag=tag, search=search)
 
@@ -240,6 +250,8 @@ class CTranslate2WithSentencePiece:
         from sentencepiece import SentencePieceProcessor
 
         self._source: Any = SentencePieceProcessor(model_file=str(folder / SOURCE_SPM))
+        has_bytes = (folder / TARGET_SPM).is_file()
+        self._target: Any = SentencePieceProcessor(model_file=str(folder / TARGET_SPM)) if has_bytes else None
         self._model = CTranslate2Folder(folder)
 
     def describe(self) -> str:
@@ -254,9 +266,11 @@ class CTranslate2WithSentencePiece:
         found = []
         written = self._model.translations(encoded, limits, **self._model.bans)
         for source, target in zip(encoded, written, strict=True):
-            # Not the SentencePiece model of the target: it lacks the pieces of the source, which a shared vocabulary has.
-            text = "".join(piece for piece in target if piece != EOS).replace(SPACE, " ")
-            text = text.removeprefix(" ").removesuffix(" ")
+            pieces = [piece for piece in target if piece != EOS]
+            if self._target is not None:
+                text = str(self._target.decode(pieces))
+            else:  # the SentencePiece model of an imported target lacks the pieces of the source, which a shared vocabulary has
+                text = "".join(pieces).replace(SPACE, " ").removeprefix(" ").removesuffix(" ")
             ids = self._model.target_ids(target)
             found.append(Decoded(self._model.source_ids(source), ids, text))
         return found

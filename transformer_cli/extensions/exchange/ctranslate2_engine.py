@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint import TrainedFiles
-from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.trained_files import converted_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
@@ -23,6 +22,7 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
     length_batches,
+    length_limits,
     length_penalty,
     require_agreement,
     unknown_settings,
@@ -175,7 +175,7 @@ class CTranslate2Engine:
 
     def _max_length(self, source: TokenIds, options: DecodingConfig) -> int:
         """The largest number of tokens of a translation."""
-        return min(options.max_length or 2 * len(source) + 20, self.max_positions)
+        return length_limits(len(source), options, most=self.max_positions).largest
 
     def _refuse_unknown(self, options: DecodingConfig) -> None:
         for name in unknown_settings(options, _KNOWN):
@@ -348,23 +348,12 @@ def _opened(
 
 def _requests(files: TrainedFiles, pipeline: TextPipeline) -> list[Request]:
     """The first validation sentences of the run; without them, random tokens."""
-    run = RunFolder.of_checkpoint(files.folder)
-    sources = [] if run is None else _validation_sources(run)
+    from transformer_cli.extensions.exchange.verification import stored_sources
+
+    sources = stored_sources(files)[:NUM_CHECKED]
     pipelines = [(replace(pipeline, direction=number), line) for line, number in sources]
     requests = [part for one, line in pipelines for part in one.prepare(line).requests]
     return list(dict.fromkeys(requests))[:NUM_CHECKED] or _random_requests(files)
-
-
-def _validation_sources(run: RunFolder) -> list[tuple[str, int]]:
-    """Source texts and their directions."""
-    from transformer_cli.data.pairs import read_validation_pairs
-    from transformer_cli.data.preparation import VALIDATION
-
-    try:
-        pairs = read_validation_pairs(run.data_folder / VALIDATION)[:NUM_CHECKED]
-    except (OSError, ValueError, TypeError):
-        return []  # an older run, or one whose data was deleted
-    return [(pair.source, pair.direction) for pair in pairs]
 
 
 def _random_requests(files: TrainedFiles) -> list[Request]:

@@ -171,7 +171,7 @@ def export_run(
         for note in wanted.unsaid_search(trained.config.decoding):
             logger.info("%s", note)
             notes.append(note)
-        beam = 1 if isinstance(wanted, BrowserFormat) else trained.config.decoding.beam_size
+        beam = 1 if wanted.is_greedy else trained.config.decoding.beam_size
         card = card_files(
             trained,
             float32_translator(trained, beam, has_repairs=False),
@@ -187,6 +187,7 @@ def export_run(
             wanted.add_files(path, card)
             record = _record(trained, wanted, quantization, agreements, path)
             wanted.add_files(path, {RECORD: record})
+        _check_output(output, wanted)  # what a person or another process has written in the meantime stays
     if is_replaced:
         logger.info("%s: replaced what was exported there before", output)
     return Exported(output, _num_bytes(output), tuple(agreements))

@@ -69,6 +69,8 @@ class ExportFormat(ABC):
     """The end of the name of a format that is one file, such as `.argosmodel`."""
     quantizations: ClassVar[tuple[Quantization, ...]] = ()
     """The types of `tfm export --quantize` that the format has."""
+    is_greedy: ClassVar[bool] = False
+    """Whether its programs translate by greedy search only, whatever the beam of the run is."""
 
     @abstractmethod
     def obstacles(self, config: Config) -> list[Obstacle]:

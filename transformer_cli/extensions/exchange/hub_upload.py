@@ -1,10 +1,11 @@
 """Uploading an exported folder to the Hugging Face hub: what would go, and the upload itself."""
 
-import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transformer_cli.extensions.exchange.model_folder import ModelFolder
 from transformer_cli.extensions.exchange.own_folder import RECORD
 from transformer_cli.process.errors import (
     MissingInputError,
@@ -15,6 +16,8 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.imports import require_extra
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_TOO_MANY, _OF_THE_SERVER = 429, 500
+"""HTTP statuses: too many requests; and the first of those that say that the server failed."""
 _HOW_TO_LOG_IN = "log in: hf auth login; or set the environment variable HF_TOKEN"
 
 
@@ -61,15 +64,22 @@ def check_repository(name: str) -> None:
         raise UsageError(f"{name}: not a repository", hint="such as your-name/en-it")
 
 
-def upload(folder: Path, repository: str, *, is_private: bool) -> str:
-    """Upload all files of a folder in one commit; the repository is made if it does not exist.
+def upload(folder: Path, repository: str, files: Sequence[PlannedFile], *, is_private: bool) -> str:
+    """Upload files of a folder in one commit; the repository is made if it does not exist.
+
+    Args:
+        folder: of an export.
+        repository: USER/NAME.
+        files: those that were shown; what appears in the folder later is not uploaded.
+        is_private: whether only its owner can see a repository that is made.
 
     Returns:
         The address of the repository.
 
     Raises:
         UsageError: a package is missing, or nobody is logged in, or the hub refuses.
-        TryAgainError: the hub cannot be reached.
+        TryAgainError: the hub cannot be reached, or cannot take files now.
+        DataError: the record of the export is damaged.
         StorageError: a file cannot be read.
     """
     require_extra("export", ("huggingface_hub",), purpose="tfm push")
@@ -78,8 +88,7 @@ def upload(folder: Path, repository: str, *, is_private: bool) -> str:
     if get_token() is None:
         raise UsageError("nobody is logged in to the Hugging Face hub", hint=_HOW_TO_LOG_IN)
     api: Any = HfApi()
-    files = [file.name for file in planned_files(folder)]
-    run = json.loads((folder / RECORD).read_bytes())
+    run = ModelFolder(folder).json(RECORD)
     message = f"Export of {run.get('run')}, step {run.get('step')}, as {run.get('format')}"
     try:
         address = api.create_repo(repository, private=is_private, exist_ok=True)
@@ -87,22 +96,27 @@ def upload(folder: Path, repository: str, *, is_private: bool) -> str:
             repo_id=repository,
             folder_path=folder,
             commit_message=message,
-            allow_patterns=[_literal(name) for name in files],
+            allow_patterns=[_literal(file.name) for file in files],
         )
     except errors.HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
+        if status == _TOO_MANY or (status or 0) >= _OF_THE_SERVER:
+            raise TryAgainError(f"{repository}: the hub cannot take the upload now ({status}): {error}") from error
         raise UsageError(
             f"{repository}: the hub refuses the upload ({status}): {error}", hint=_HOW_TO_LOG_IN
         ) from error
     except errors.HFValidationError as error:
         raise UsageError(f"{repository}: {error}", hint="such as your-name/en-it") from error
-    except OSError as error:
-        raise StorageError(f"{folder}: {error}") from error
+    except errors.OfflineModeIsEnabled as error:
+        raise UsageError(str(error), hint="unset the environment variable HF_HUB_OFFLINE") from error
     except Exception as error:
-        # The classes of connection errors differ between versions of the library.
-        if not type(error).__module__.startswith(("httpx", "httpcore", "requests")):
-            raise
-        raise TryAgainError(f"the hub cannot be reached: {error}") from error
+        # The classes of connection errors differ between versions of the library; those of requests are OSErrors.
+        is_of_network = type(error).__module__.startswith(("httpx", "httpcore", "requests"))
+        if is_of_network or isinstance(error, ConnectionError | TimeoutError):
+            raise TryAgainError(f"the hub cannot be reached: {error}") from error
+        if isinstance(error, OSError):
+            raise StorageError(f"{folder}: {error}") from error
+        raise
     return str(address)
 
 

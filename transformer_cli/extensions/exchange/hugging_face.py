@@ -30,7 +30,7 @@ from transformer_cli.extensions.exchange.hugging_face_models import (
     hugging_face_tensors,
     num_hugging_face_positions,
 )
-from transformer_cli.extensions.exchange.model_folder import PICKLED, WEIGHTS, ModelFolder
+from transformer_cli.extensions.exchange.model_folder import INDEX, PICKLED, WEIGHTS, ModelFolder
 from transformer_cli.extensions.exchange.own_folder import OWN_FOLDER, own_files, own_tokenizers
 from transformer_cli.extensions.exchange.sentencepiece_tokenizers import ForeignTokenizers
 from transformer_cli.extensions.exchange.tokenizer_json import (
@@ -46,7 +46,6 @@ from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-MODEL_FILE = "model.safetensors"
 BATCH_SENTENCES = 25
 COMPARED_SENTENCES = (
     "Good morning.",
@@ -82,7 +81,7 @@ class HuggingFaceFormat(ExportFormat):
         vocabularies = vocabulary_sizes(trained.source_tokenizer, trained.target_tokenizer)
         state = trained.model.state_dict()
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
-        (path / MODEL_FILE).write_bytes(save(tensors, metadata={"format": "pt"}))
+        (path / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
         add_to_folder(path, own_files(trained, None))
         add_to_folder(path, {name: json_content(content) for name, content in _settings(trained).items()})
 
@@ -227,7 +226,7 @@ def compare_with_transformers(folder: Path, tokenizers: ForeignTokenizers, model
     """
     if importlib.util.find_spec("transformers") is None:
         return ["not compared: the package transformers is not installed; the weights were converted by their names"]
-    if not (folder / WEIGHTS).is_file():
+    if not any((folder / name).is_file() for name in (WEIGHTS, INDEX)):
         reason = f"transformers would read {PICKLED} without a limit"
         return [f"not compared with transformers: {reason}; the weights were converted by their names"]
     try:
@@ -240,12 +239,12 @@ def compare_with_transformers(folder: Path, tokenizers: ForeignTokenizers, model
 def _compared(folder: Path, tokenizers: ForeignTokenizers, model: Transformer) -> list[str]:
     import transformers
 
-    transformers.utils.logging.disable_progress_bar()
     options: dict[str, Any] = {"local_files_only": True}
-    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-        folder, dtype=torch.float32, use_safetensors=True, **options
-    ).eval()
-    of_folder = transformers.AutoTokenizer.from_pretrained(folder, **options)
+    with _quiet():
+        theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, **options
+        ).eval()
+        of_folder = transformers.AutoTokenizer.from_pretrained(folder, **options)
     largest, num_different = 0.0, 0
     source, rows = tokenizers.source, torch.tensor(tokenizers.target_rows)
     encoded = {sentence: [*source.encode(sentence), source.eos_id] for sentence in COMPARED_SENTENCES}

@@ -11,10 +11,11 @@ from transformer_cli.config import Config, DecodingConfig, TokenizerConfig
 from transformer_cli.extensions.exchange.hugging_face import compare_with_transformers
 from transformer_cli.extensions.exchange.hugging_face_models import (
     ForeignModel,
+    class_of_config,
     from_hugging_face,
     with_rows,
 )
-from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
+from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, MOST_HYPOTHESES, ImportedModel
 from transformer_cli.extensions.exchange.model_folder import (
     MAX_TOKENIZER_BYTES,
     ModelFolder,
@@ -35,6 +36,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
     unknown_id,
 )
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
 
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
@@ -76,6 +78,7 @@ def import_hugging_face(folder: ModelFolder, name: str, named: NamedLanguages) -
     """
     settings = folder.json("config.json")
     settings |= folder.json_or_empty("generation_config.json")
+    _require_known_class(folder, settings)
     languages, tokenizers = _tokenizers(folder, settings, named)
     try:
         foreign = from_hugging_face(settings, folder.tensors())
@@ -97,13 +100,26 @@ def import_hugging_face(folder: ModelFolder, name: str, named: NamedLanguages) -
     if not isinstance(architectures, list) or not architectures:
         architectures = [settings["model_type"]]
     return ImportedModel(
-        origin=str(architectures[0]),
+        origin=on_one_line(str(architectures[0]), 100),
         config=config,
         state=foreign.state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare_with_transformers, folder.path, tokenizers),
         notes=tuple(search_notes(settings, never_written)),
     )
+
+
+def _require_known_class(folder: ModelFolder, settings: Mapping[str, Any]) -> None:
+    """Name the kind of the model first: what its tokenizer lacks is of no use to know if it is another one."""
+    if "model_type" not in settings and folder.has("model.bin"):
+        raise DataError(
+            f"{folder}: a model in the format of CTranslate2, which cannot be imported",
+            hint="import the model from which it was converted; as it is, it can be a teacher: tfm student --teacher FOLDER --config CONFIG",
+        )
+    try:
+        class_of_config(settings)
+    except DataError as error:
+        raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
 
 
 def _tokenizers(
@@ -245,8 +261,8 @@ def folder_decoding(settings: Mapping[str, Any]) -> DecodingConfig:
     if settings.get("length_penalty") is not None:
         found["length_penalty"] = settings["length_penalty"]
     beam_size, repeated = settings.get("num_beams"), settings.get("no_repeat_ngram_size")
-    if type(beam_size) is int and 1 <= beam_size <= 64:
-        found["beam_size"] = beam_size
+    if type(beam_size) is int and beam_size >= 1:
+        found["beam_size"] = min(beam_size, MOST_HYPOTHESES)
     if type(repeated) is int and repeated > 0:
         found["no_repeat_ngram_size"] = repeated
     try:

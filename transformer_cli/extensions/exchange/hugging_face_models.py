@@ -20,6 +20,7 @@ from torch import Tensor
 from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.exchange.export_format import shown_setting
 from transformer_cli.extensions.exchange.model_folder import fitting_config
+from transformer_cli.extensions.exchange.position_tables import num_positions
 from transformer_cli.model import Transformer
 from transformer_cli.model.layers import sines_and_cosines
 from transformer_cli.process.errors import ConfigError, DataError
@@ -401,7 +402,7 @@ def hugging_face_tensors(
 
 def num_hugging_face_positions(config: ModelConfig) -> int:
     """The length of the longest source or target that the model can read in transformers."""
-    return config.max_length if config.positions == "learned" else max(1024, 2 * config.max_length + 32)
+    return num_positions(config) if config.positions == "learned" else max(1024, num_positions(config))
 
 
 def _tables_of_state(config: ModelConfig, state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
@@ -464,7 +465,7 @@ def from_hugging_face(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) 
     Raises:
         DataError: the class, a setting or the weights have no counterpart; the message names them.
     """
-    model_class = _model_class(config)
+    model_class = class_of_config(config)
     tensors = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in tensors.items()}
     tables = _read_tables(config, tensors, model_class)
     ours = _model_config(config, model_class, tables, tensors)
@@ -492,7 +493,7 @@ def restored_model(
         DataError: the weights are not those of such a model, or one of them has no place in it.
     """
     model_class = fitting_class(ours)
-    if _model_class(config) is not model_class:
+    if class_of_config(config) is not model_class:
         raise DataError(
             f"config.json: model_type is {config.get('model_type')!r}, but the settings of the model are those of {model_class.model_type!r}"
         )
@@ -521,7 +522,8 @@ def with_rows(model: ForeignModel, source_rows: list[int], target_rows: list[int
     return ForeignModel(model.config, state, len(source_rows), len(target_rows))
 
 
-def _model_class(config: Mapping[str, Any]) -> ModelClass:
+def class_of_config(config: Mapping[str, Any]) -> ModelClass:
+    """The class that the content of a config.json names; DataError if none of ours computes the same."""
     for one in CLASSES:
         if config.get("model_type") == one.model_type:
             return one
@@ -557,7 +559,7 @@ def _model_config(
         tied = "none"
     else:
         tied = "all" if tables.source is tables.target else "target-output"
-    positions, num_positions = _position_kind(config, model_class, tensors)
+    positions, max_length = _position_kind(config, model_class, tensors)
     bias = tensors.get(OUTPUT_BIAS)
     settings = {
         "d_model": _number(config, "d_model"),
@@ -565,7 +567,7 @@ def _model_config(
         "d_ff": _same_on_both_sides(config, "ffn_dim"),
         "encoder_layers": _number(config, "encoder_layers"),
         "decoder_layers": _number(config, "decoder_layers"),
-        "max_length": num_positions,
+        "max_length": max_length,
         "dropout": config.get("dropout", 0.1),
         "attention_dropout": config.get("attention_dropout", 0.0),
         "ff_dropout": config.get("activation_dropout", 0.0),
@@ -605,13 +607,13 @@ def _position_kind(
     names = [f"model.{stack}.embed_positions.weight" for stack, _ in _POSITIONS]
     width = _number(config, "d_model")
     found = [_table(tensors, width, name) for name in names if name in tensors]
-    num_positions = _number(config, "max_position_embeddings", 1024)
+    max_length = _number(config, "max_position_embeddings", 1024)
     if model_class.has_own_sinusoids and all(map(_are_sinusoids, found)):
-        return "sinusoidal_halves", num_positions
+        return "sinusoidal_halves", max_length
     if len(found) != len(names):
         raise DataError(f"the weights have no {' and no '.join(names)}")
     if not any(table.any() for table in found):
-        return "none", num_positions
+        return "none", max_length
     return "learned", min(map(len, found)) - model_class.position_offset
 
 

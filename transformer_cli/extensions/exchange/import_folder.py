@@ -87,7 +87,7 @@ def import_folder(
     """
     require_run_name(name)
     require_new(name, runs_folder)
-    if path.suffix in (".npz", ".bin"):
+    if path.suffix.lower() in (".npz", ".bin") and not path.is_dir():
         if not path.is_file():
             raise MissingInputError(f"{path}: no such file")
         imported = import_marian(path, name, named)
@@ -100,7 +100,7 @@ def import_folder(
 @contextmanager
 def _opened(path: Path) -> Iterator[ModelFolder]:
     """The folder; a package of Argos Translate is unpacked, without its weights."""
-    if path.suffix != ArgosFormat.suffix or not path.is_file():
+    if path.suffix.lower() != ArgosFormat.suffix or not path.is_file():
         yield ModelFolder(path)
         return
     with TemporaryDirectory(prefix="tfm-") as name:
@@ -111,8 +111,8 @@ def _opened(path: Path) -> Iterator[ModelFolder]:
 def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> ImportedModel:
     if is_exported(folder):
         return import_exported(folder, name, named, origin=path)
-    if folder.has(RECORD) and folder.json(RECORD).get("format") != BergamotFormat.name:
-        record = folder.json(RECORD)
+    record = folder.json_or_empty(RECORD)
+    if folder.has(RECORD) and record.get("format") != BergamotFormat.name:
         kind = str(record.get("format"))[:50]
         if kind == BrowserFormat.name:
             raise DataError(
@@ -129,13 +129,13 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
         return import_hugging_face(folder, name, named)
     if is_tutorial_folder(folder):
         return import_tutorial(folder, name, named)
-    if (found := model_file(folder.path)) is not None:
-        return import_marian(found, name, named)
     if folder.has(MANIFEST_NAME) or (folder.path / CHECKPOINTS).is_dir():
         raise DataError(
             f"{path}: this is a run of tfm, which needs no import",
             hint=f"use it as it is: tfm translate --run {for_shell(path)}",
         )
+    if (found := model_file(folder.path)) is not None:
+        return import_marian(found, name, named)
     raise DataError(
         f"{path}: not a model folder that can be imported: there is no config.json, no model.npz, no model*.bin with an .spm file, and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",

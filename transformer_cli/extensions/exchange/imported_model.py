@@ -18,7 +18,7 @@ from transformer_cli.config import Config, FilesData, TrainingConfig, to_yaml
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import environment
 from transformer_cli.process.errors import CannotCreateError
-from transformer_cli.process.messages import for_shell
+from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.storage import make_folders, replace_file, staged_folder
 from transformer_cli.text.tokenizer import Tokenizers
 from transformer_cli.training.callbacks import Meter
@@ -37,6 +37,8 @@ FINE_TUNING = TrainingConfig(
     best_metric="chrf",
 )
 """A proposal for the fine-tuning of a model whose training is not known."""
+MOST_HYPOTHESES = 64
+"""The largest `decoding.beam_size`; a wider beam of another program becomes one of this width."""
 
 
 Comparison = Callable[[Transformer], list[str]]
@@ -112,6 +114,7 @@ def write_run(imported: ImportedModel, runs_folder: Path = RUNS) -> ImportedRun:
             replace_file(partial / file_name, content)
         described = environment(kernel_level()) | {IMPORTED: record}
         replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
+        require_new(config.name, runs_folder)  # another process may have made one in the meantime
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     return ImportedRun(path, num_parameters, compared)
 
@@ -142,7 +145,7 @@ def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
 def _heading(imported: ImportedModel) -> str:
     """The comment at the head of config.yaml."""
     lines = [
-        f"This run was imported: {imported.origin}. It translates as it is.",
+        f"This run was imported: {on_one_line(imported.origin)}. It translates as it is.",
         "Fine-tuning makes a new run of it, with your pairs of sentences (a TSV file: source, tab, target; or the names of",
         "two text files, data.corpora.0.source_path and target_path):",
         f"  {fine_tuning_command(imported.config)}",

@@ -9,7 +9,7 @@ DecoderTransformer, Embedding, Output and SSRU, and the functions of cnpy).
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -524,11 +524,3 @@ def read_yaml_vocabulary(content: bytes, origin: str) -> dict[str, int]:
         if entry not in vocabulary:
             raise DataError(f"{origin}: there is no entry {entry}, which each vocabulary of Marian has")
     return vocabulary
-
-
-def ids_without_gaps(vocabulary: Mapping[str, int], origin: str) -> Sequence[str]:
-    """The entries in the order of their ids; DataError if the ids are not 0, 1, 2, ..."""
-    entries = sorted(vocabulary, key=vocabulary.__getitem__)
-    if [vocabulary[entry] for entry in entries] != list(range(len(entries))):
-        raise DataError(f"{origin}: the ids are not 0, 1, 2, ... without gaps and duplicates")
-    return entries

@@ -4,7 +4,7 @@ import copy
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from transformer_cli.extensions.exchange.binary_shortlist import (
     BinaryShortlist,
     read_binary_shortlist,
 )
-from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
+from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, MOST_HYPOTHESES, ImportedModel
 from transformer_cli.extensions.exchange.marian_format import (
     EOS,
     UNK,
@@ -27,7 +27,6 @@ from transformer_cli.extensions.exchange.marian_format import (
     NpzModel,
     checked_arrays,
     has_ssru,
-    ids_without_gaps,
     model_config,
     parts_of,
     read_npz,
@@ -46,10 +45,12 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
     SpecialEntries,
     language_codes,
     marian_tokenizers,
+    ordered_entries,
     read_sentencepiece,
 )
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, MissingInputError
+from transformer_cli.process.messages import for_shell
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.sentencepiece_model import (
@@ -65,12 +66,15 @@ from transformer_cli.text.tokenizer_file import (
 
 _YAML_ENDINGS = (".yml", ".yaml", ".json")
 _SPACE = "\u2581"
+_ADDED = "<start of Marian>"
 _NO_ROW = -1
 _NEVER = -100.0
 """The bias of entries that Marian does not have: exp(-100) is 0 beside any other probability."""
 _MAX_DIFFERENCE = 1e-6
 _NUM_COMPARED = 8
 _CONTROL, _UNKNOWN = 3, 2
+_THEIR_START = "<s of Marian>"
+"""Our name of an entry <s> of theirs, which is not our [SOS]."""
 _MAX_SHORTLIST_BYTES = 1 << 30
 
 
@@ -93,17 +97,24 @@ class MarianTokenizers(NamedTuple):
 
 
 def model_file(folder: Path) -> Path | None:
-    """The `.npz` of a model in a folder, or else its binary model; None if there is none, or none that is the only one."""
-    found = [path for path in sorted(folder.glob("*.npz")) if not _is_of_training(path.name)]
-    best = [path for path in found if path.name == "model.npz"]
-    binary = [*folder.glob("model*.bin")] if any(folder.glob("*.spm")) else []
-    if not found and len(binary) == 1:
-        return binary[0]
-    return next(iter(best or (found if len(found) == 1 else [])), None)
+    """The `.npz` of a model in a folder, or else its binary model; None if there is none.
 
+    A copy of a model at its best validation (`X.npz.best-perplexity.npz`, which OPUS-MT publishes) counts where the model itself is not.
 
-def _is_of_training(name: str) -> bool:
-    return name.endswith((".optimizer.npz", ".orig.npz")) or ".npz." in name
+    Raises:
+        DataError: several files may be meant.
+    """
+    npz = [path for path in sorted(folder.glob("*.npz")) if not path.name.endswith((".optimizer.npz", ".orig.npz"))]
+    found = [path for path in npz if ".npz." not in path.name] or npz
+    if not found and any(folder.glob("*.spm")):
+        found = sorted(folder.glob("model*.bin"))
+    found = [path for path in found if path.name == "model.npz"] or found
+    if len(found) > 1:
+        raise DataError(
+            f"{folder}: several models: {', '.join(path.name for path in found[:10])}",
+            hint=f"give one of these files in place of the folder: tfm import {for_shell(found[0])}",
+        )
+    return found[0] if found else None
 
 
 def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel:
@@ -120,7 +131,8 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         UsageError: the languages are not known, or the package sentencepiece is missing.
     """
     folder = ModelFolder(path.parent)
-    found = read_npz(path) if path.suffix == ".npz" else _read_binary(path)
+    is_npz = path.suffix.lower() == ".npz"
+    found, is_rounded = (read_npz(path), False) if is_npz else _read_binary(path)
     config = model_config(found.settings, f"{path}, special:model.yml")
     search = decoder_settings(folder, path)
     vocabularies = vocabulary_files(folder, search, path)
@@ -144,14 +156,14 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         decoding=search_of(search),
     )
     return ImportedModel(
-        origin=f"a {'Transformer' if path.suffix == '.npz' else 'binary model'} of Marian",
+        origin=f"a {'Transformer' if is_npz else 'binary model'} of Marian",
         config=run,
         state=state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare_with_files, found, tokenizers),
         notes=(
-            *([_ROUNDED] if path.suffix != ".npz" else []),
-            *([_note_of(shortlist)] if shortlist else []),
+            *([_ROUNDED] if is_rounded else []),
+            *([note_of_shortlist(shortlist)] if shortlist else []),
             *_notes(search, config, has_shortlist=shortlist is not None),
         ),
         files={FILE_NAME: our_shortlist(shortlist, tokenizers)} if shortlist else {},
@@ -161,13 +173,14 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
 _ROUNDED = "matrices of this file are rounded to int8: the run has these numbers in float32, and rounds nothing else"
 
 
-def _read_binary(path: Path) -> NpzModel:
+def _read_binary(path: Path) -> tuple[NpzModel, bool]:
+    """The model, and whether its matrices are rounded to int8."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
     found = read_model(content, path)
-    return NpzModel(found.arrays, found.settings)
+    return NpzModel(found.arrays, found.settings), found.is_rounded
 
 
 # Files beside the model.
@@ -197,7 +210,7 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
     """
     named = search.get("vocabs")
     if isinstance(named, list) and len(named) == 2 and all(isinstance(one, str) for one in named):
-        found = [PurePosixPath(one).name for one in named]
+        found = [_name_in(one) for one in named]
         if missing := [one for one in found if not folder.has(one)]:
             raise DataError(
                 f"{folder.path / missing[0]}: no such file; decoder.yml names it as a vocabulary",
@@ -211,6 +224,11 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
         f"{path}: it is not clear which vocabularies it has (.spm files beside it: {shown})",
         hint='put a decoder.yml beside it with two lines: "relative-paths: true" and "vocabs: [SOURCE.spm, TARGET.spm]"',
     )
+
+
+def _name_in(path: str) -> str:
+    """The name of a file in a path that Marian has written, on Windows or elsewhere."""
+    return PureWindowsPath(path).name
 
 
 def _spm_files(folder: ModelFolder) -> tuple[str, str] | None:
@@ -286,7 +304,9 @@ def our_vocabulary(content: bytes, origin: str) -> OurVocabulary:
         )
     controls = {piece.piece: index for index, piece in enumerate(old) if piece.type == _CONTROL}
     unk, pad, start, _ = SPECIAL_PIECES
-    first = [unknown[0], controls.get(pad, _NO_ROW), controls.get(start, _NO_ROW), ends[0]]
+    if start in controls:  # a token like any other: a decoder of Marian starts with zeros
+        old[controls[start]].piece = _THEIR_START
+    first = [unknown[0], controls.get(pad, _NO_ROW), _NO_ROW, ends[0]]
     rows = [*first, *(index for index in range(len(old)) if index not in first)]
     del model.pieces[:]
     for name in SPECIAL_PIECES:
@@ -310,7 +330,10 @@ def _yaml_vocabularies(folder: ModelFolder, names: tuple[str, str]) -> tuple[dic
     for name in names:
         content = folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES)
         found[name] = read_yaml_vocabulary(content, str(folder.path / name))
-        ids_without_gaps(found[name], str(folder.path / name))
+        try:
+            ordered_entries(found[name])
+        except DataError as error:
+            raise DataError(f"{folder.path / name}: {error.message}", hint=error.hint) from error
     return found[names[0]], found[names[1]]
 
 
@@ -330,12 +353,12 @@ def _tokenizers_of_yaml(
         read_sentencepiece(folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)) for name in files
     ]
     are_shared = entries[0] is entries[1]
-    # Marian has no entry for padding and for the start: one behind its own stands for both.
-    with_added = [{**one, SPECIAL_PIECES[1]: one.get(SPECIAL_PIECES[1], len(one))} for one in entries]
+    # Marian has no entry for the start, and most vocabularies have none for padding: one behind its own stands for them.
+    with_added = [{**one, _ADDED: len(one)} for one in entries]
     if are_shared:
         with_added[1] = with_added[0]
     specials = [
-        SpecialEntries(one[UNK], one[SPECIAL_PIECES[1]], one[SPECIAL_PIECES[1]], one[EOS]) for one in with_added
+        SpecialEntries(one[UNK], one.get(SPECIAL_PIECES[1], one[_ADDED]), one[_ADDED], one[EOS]) for one in with_added
     ]
     try:
         found = marian_tokenizers(
@@ -412,6 +435,13 @@ def state_of(found: NpzModel, config: ModelConfig, tokenizers: MarianTokenizers,
     arrays = checked_arrays(_in_common_form(found, tokenizers.sizes[1]), config, tokenizers.sizes, path)
     state = {}
     for part in parts_of(config):
+        if part.is_absent:
+            if arrays.get(part.theirs, np.zeros(1)).any():
+                raise DataError(
+                    f"{path}: tensor {part.theirs} is not zero, but the model was exported without this bias",
+                    hint=f"the model was trained further by Marian, which trains all biases: import the file alone, tfm import {for_shell(path)}",
+                )
+            continue
         array = arrays[part.theirs]
         if part.theirs == "decoder_ff_logit_out_b":
             array = with_our_rows(array.T, tokenizers.target_rows, _NEVER)[:, 0]
@@ -462,7 +492,7 @@ def binary_shortlist(
         DataError: it is damaged, or made for other vocabularies.
     """
     named = search.get("shortlist")
-    names = [PurePosixPath(str(named[0])).name] if isinstance(named, list) and named else []
+    names = [_name_in(str(named[0]))] if isinstance(named, list) and named else []
     names = names or sorted(one.name for one in folder.path.glob("lex*.bin"))
     if len(names) != 1 or not names[0].endswith(".bin"):  # one in text, or one for each direction
         return None
@@ -485,11 +515,14 @@ def our_shortlist(found: BinaryShortlist, tokenizers: MarianTokenizers) -> bytes
     return shortlist_content(starts, np.array(translations, np.int64), np.array(by_frequency, np.int64), both)
 
 
-def _note_of(shortlist: BinaryShortlist) -> str:
+def note_of_shortlist(shortlist: BinaryShortlist) -> str:
+    """How a run uses the shortlist that came with its model, and what of it could not be kept."""
     sizes = f"frequent: {max(1, shortlist.frequent)}, best: {min(max(1, shortlist.best), MOST_BEST)}"
+    num_lost = int(np.maximum(np.diff(shortlist.starts) - MOST_BEST, 0).sum())
+    lost = f"; {num_lost:,} candidates of tokens that have more than {MOST_BEST} are left out" if num_lost else ""
     return (
         f"its shortlist is stored, and not used unless the search names it: --set 'decoding.shortlist={{{sizes}}}'; "
-        "without it, all tokens are computed"
+        f"without it, all tokens are computed{lost}"
     )
 
 
@@ -507,8 +540,8 @@ def search_of(search: Mapping[str, Any]) -> DecodingConfig:
         "length_normalization": "average",
         "allow_unknown": search.get("allow-unk") is True,
     }
-    if isinstance(beam_size, int) and not isinstance(beam_size, bool) and 1 <= beam_size <= 64:
-        found["beam_size"] = beam_size
+    if type(beam_size) is int and beam_size >= 1:
+        found["beam_size"] = min(beam_size, MOST_HYPOTHESES)
     is_number = isinstance(exponent, int | float) and not math.isnan(exponent)
     found["length_penalty"] = min(max(float(exponent), 0.0), 10.0) if is_number else 0.0
     if isinstance(factor, int | float) and 0.0 < factor <= 1000.0:

@@ -8,10 +8,9 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli import __version__
 from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.checkpoints import portable_config
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import IMPORTED, RunFolder
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
@@ -20,6 +19,7 @@ from transformer_cli.evaluation.curve_pictures import learning_curves, svg_of
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.extensions.exchange.exported_files import CARD
+from transformer_cli.extensions.exchange.imported_model import FINE_TUNING
 from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import name_of_language
@@ -74,8 +74,8 @@ def read_records(files: TrainedFiles) -> RunRecords:
     rows = rows if isinstance(rows, list) else []
     counts = counts if isinstance(counts, dict) else {}
     return RunRecords(
-        cleaning=[PreparationCount(str(row[0]), int(row[1])) for row in rows],
-        num_pairs={str(split): int(number) for split, number in counts.items()},
+        cleaning=[PreparationCount(row[0], row[1]) for row in rows if _is_count(row)],
+        num_pairs={split: number for split, number in counts.items() if type(number) is int},
         hours=_hours(run.log_file),
         environment=_json(run.environment_file),
         metrics_file=run.metrics_file if run.metrics_file.is_file() else None,
@@ -89,6 +89,10 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _is_count(row: Any) -> bool:
+    return isinstance(row, list) and len(row) > 1 and isinstance(row[0], str) and type(row[1]) is int
 
 
 def _pairs(path: Path) -> list[SentencePair]:
@@ -147,7 +151,7 @@ def card_files(
     reports = _reports(translator, records)
     pictures = _pictures(records)
     sections = [
-        _head(files),
+        _head(files, records),
         "## How to use it\n\n" + usage.strip(),
         _scores(reports, translator),
         _data(files, options, records),
@@ -181,16 +185,28 @@ def _pictures(records: RunRecords) -> dict[str, str]:
     return {f"curve-{chart.title.split()[0].lower().strip(',')}.svg": svg_of(chart) for chart in charts}
 
 
-def _head(files: TrainedFiles) -> str:
+def _imported_from(files: TrainedFiles) -> str | None:
+    """What an imported run was in another program; None: its own training made it."""
+    record = files.checkpoint.state().get(IMPORTED)
+    origin = record.get("from") if isinstance(record, dict) else None
+    return on_one_line(origin, 200) if isinstance(origin, str) else None
+
+
+def _head(files: TrainedFiles, records: RunRecords) -> str:
     config = files.config
     ways = [f"{name_of_language(one.source)} to {name_of_language(one.target)}" for one in config.data.directions]
     model = config.model
+    version = f" {records.environment['tfm']}" if records.environment.get("tfm") else ""
+    origin = _imported_from(files)
+    made = f"Trained with tfm{version}; this is step {files.step:,}."
+    if origin is not None:
+        made = f"Imported by tfm{version}: {origin}."
     with_ssru = " (SSRU in place of self-attention)" if model.decoder_layer == "ssru" else ""
     return (
         f"# {config.name}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
         f"{model.decoder_layers} decoder layers{with_ssru} of width {model.d_model}, {model.num_heads} heads, "
         f"{files.source_tokenizer.vocab_size:,} source and {files.target_tokenizer.vocab_size:,} target tokens "
-        f"({config.tokenizer.kind}). Trained with tfm {__version__}; this is step {files.step:,}."
+        f"({config.tokenizer.kind}). {made}"
     )
 
 
@@ -216,9 +232,13 @@ def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
 
 
 def _data(files: TrainedFiles, options: CardOptions, records: RunRecords) -> str:
-    lines = ["## Data", "", "| data | licence |", "|---|---|"]
     given = dict(one.partition("=")[::2] for one in options.datasets)
-    corpora = _corpora(files)
+    # The data of a model that another program has trained are a proposal for its fine-tuning.
+    is_proposal = _imported_from(files) is not None and files.config.training == FINE_TUNING
+    corpora = {} if is_proposal else _corpora(files)
+    if not corpora and not given:
+        return "## Data\n\nNot known: another program has trained the model."
+    lines = ["## Data", "", "| data | licence |", "|---|---|"]
     for name in dict.fromkeys([*corpora, *given]):
         origin, license_ = corpora.get(name, (None, None))
         described = name if origin is None else f"{name}: {origin}"
@@ -251,15 +271,18 @@ def _corpora(files: TrainedFiles) -> dict[str, tuple[str | None, str | None]]:
 
 def _training(files: TrainedFiles, records: RunRecords, pictures: Mapping[str, str]) -> str:
     config, environment = files.config, records.environment
-    facts = [f"{files.step:,} updates", f"seed {config.seed}"]
-    if config.training.init_from:
-        facts.append(f"fine-tuned from {config.training.init_from}")
-    if records.hours is not None:
-        facts.append(f"{records.hours:.1f} hours" if records.hours >= 1 else f"{60 * records.hours:.0f} minutes")
-    facts += [str(environment[key]) for key in ("device", "gpu", "system") if environment.get(key)]
-    packages = environment.get("packages")
-    if isinstance(packages, dict) and "torch" in packages:
-        facts.append(f"PyTorch {packages['torch']}")
+    if (origin := _imported_from(files)) is not None:
+        facts = [f"imported, not trained here: {origin}", *([f"{files.step:,} updates"] if files.step else [])]
+    else:
+        facts = [f"{files.step:,} updates", f"seed {config.seed}"]
+        if config.training.init_from:
+            facts.append(f"fine-tuned from {config.training.init_from}")
+        if records.hours is not None:
+            facts.append(f"{records.hours:.1f} hours" if records.hours >= 1 else f"{60 * records.hours:.0f} minutes")
+        facts += [str(environment[key]) for key in ("device", "gpu", "system") if environment.get(key)]
+        packages = environment.get("packages")
+        if isinstance(packages, dict) and "torch" in packages:
+            facts.append(f"PyTorch {packages['torch']}")
     images = [f"![{name.removesuffix('.svg')}]({name})" for name in pictures]
     settings = to_yaml(portable_config(config))
     folded = f"<details><summary>All settings</summary>\n\n```yaml\n{settings}```\n\n</details>"

@@ -1,5 +1,6 @@
 """A model folder from elsewhere: its files, each read with a limit of its size, and its languages."""
 
+import codecs
 import io
 import os
 import re
@@ -83,7 +84,8 @@ class ModelFolder:
         """The JSON object in a file; raises the errors of `bytes`, and DataError if it is none."""
         origin = str(self.path / name)
         try:
-            found = parse_json(self.bytes(name, max_bytes=max_bytes), origin)
+            # Programs on Windows may have put a byte-order mark before it.
+            found = parse_json(self.bytes(name, max_bytes=max_bytes).removeprefix(codecs.BOM_UTF8), origin)
         except DamagedError as error:
             raise DataError(error.message, hint="copy the file again") from error
         if not isinstance(found, dict):
@@ -202,7 +204,7 @@ def folder_languages(folder: ModelFolder, named: NamedLanguages, *, codes: Seque
     Raises:
         UsageError: nothing says what the languages are, or the model does not have one that the user names.
     """
-    found = _pair_in_files(folder) or _pair_in_name(folder) or _pair_in_model_name(folder)
+    found = _pair_in_files(folder) or _pair_in_model_name(folder) or _pair_in_name(folder)
     source = named.source or (found and found[0])
     usable = [code for code in codes if _LANGUAGE.fullmatch(code)]
     if len(usable) > 1:
@@ -270,7 +272,7 @@ def _is_code(language: str) -> bool:
 
 def _pair_in_model_name(folder: ModelFolder) -> tuple[str, str] | None:
     """Of the name of a file as in Firefox, such as model.enit.intgemm.alphas.bin."""
-    found = [re.match(r"model\.([a-z]{2})([a-z]{2})\.", one.name) for one in folder.path.glob("model.*.bin")]
+    found = [re.match(r"model\.([a-z]{2})([a-z]{2})\.intgemm", one.name) for one in folder.path.glob("model.*.bin")]
     return (found[0][1], found[0][2]) if len(found) == 1 and found[0] else None
 
 

@@ -62,6 +62,7 @@ class OnnxFormat(ExportFormat):
     modules = ("onnx", "onnxscript", "onnxruntime")
     quantizations = ("int8",)
     library = "transformers.js"
+    is_greedy = True
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found = tokenizer_obstacles(config)
@@ -322,6 +323,7 @@ class EncoderGraph(nn.Module):
         self.table = (model.source_embedding or model.output).weight
         self.scale = _scale(model.config)
         self.positions = PositionTables(model.config, model.source_positions, num_positions)
+        self.embedding_norm = model.source_embedding_norm
         self.encoder = model.encoder
         self.source_offset = source_offset
 
@@ -334,7 +336,7 @@ class EncoderGraph(nn.Module):
         source_ids = source_ids.where(is_listed, Tokenizer.unk_id)
         x = nn.functional.embedding(source_ids, self.table) * self.scale
         x, rotation = self.positions(x, 0)
-        output: Tensor = self.encoder(x, _visible(attention_mask), rotation)
+        output: Tensor = self.encoder(self.embedding_norm(x), _visible(attention_mask), rotation)
         return output
 
 
@@ -346,6 +348,7 @@ class DecoderGraph(nn.Module):
         self.table = (model.target_embedding or model.output).weight
         self.scale = _scale(model.config)
         self.positions = PositionTables(model.config, model.target_positions, num_positions)
+        self.embedding_norm = model.target_embedding_norm
         self.layers = model.decoder.layers
         self.norm = model.decoder.norm
         self.output = model.output
@@ -369,6 +372,7 @@ class DecoderGraph(nn.Module):
         num_past = past[0].size(2)
         x = nn.functional.embedding(input_ids, self.table) * self.scale
         x, rotation = self.positions(x, num_past)
+        x = self.embedding_norm(x)
         of_target = _causal(num_past, x.size(1), x.device)
         of_source = _visible(encoder_attention_mask)
         new_rows = encoder_hidden_states[:, past[2].size(2) :]
@@ -489,8 +493,8 @@ class OnnxFolder:
             json.loads((folder / name).read_text(encoding="utf-8"))
             for name in ("config.json", "generation_config.json")
         )
-        self._encoder: Any = _session(folder / "onnx", ENCODER)
-        self._decoder: Any = _session(folder / "onnx", DECODER)
+        self._encoder: Any = _session(folder / GRAPHS, ENCODER)
+        self._decoder: Any = _session(folder / GRAPHS, DECODER)
         self._name = f"onnxruntime {onnxruntime.__version__}"
         [first_end] = self._tokenizer.encode("").ids
         self._source_offset = first_end - self._config["eos_token_id"]

@@ -118,7 +118,7 @@ def read_back(
             if theirs is None:
                 raise DataError(f"the weights have no tensor {tensor}, in which {name} should be")
             theirs = theirs.T if is_transposed and theirs.dim() == 2 else theirs
-            ours = theirs[first_row : first_row + len(wanted)] if wanted.dim() else theirs
+            ours = theirs[first_row : first_row + len(wanted)] if wanted.dim() and theirs.dim() else theirs
         if ours is None:
             raise DataError(f"the weights do not have {name}")
         if ours.shape != wanted.shape:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.process.device import limit_memory
-from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
+from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError, is_out_of_memory
 from transformer_cli.storage.filesystem import (
     read_all_tensors,
     require_finite,
@@ -94,9 +94,9 @@ def _convert(path: str, folder: str, num_bytes: int) -> None:
                 file.write(chunk)
         with open(os.path.join(folder, _NUMBERS), "w", encoding="utf-8") as text:
             json.dump(numbers, text)
-    except MemoryError:
-        os._exit(_OUT_OF_MEMORY)
     except Exception as error:
+        if is_out_of_memory(error):
+            os._exit(_OUT_OF_MEMORY)
         with open(os.path.join(folder, _PROBLEM), "w", encoding="utf-8", errors="replace") as text:
             text.write(str(error).strip().split("\n")[0][:300])
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer_cli.checkpoint.run_folder import MOST
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
 from transformer_cli.extensions.exchange.model_folder import (
@@ -105,7 +106,7 @@ def _imported(
         state=state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=_not_compared,
-        step=max(0, min(numbers.get(_STEP, 0), 10**10)),
+        step=max(0, min(numbers.get(_STEP, 0), MOST)),
         notes=(
             f"{_NUM_HEADS} heads, as in the tutorial: the file does not say it",
             f"the tutorial reads [SOS] before each source; here the tag {tokenizers.source.special_tokens[-1]} stands for it",

@@ -214,7 +214,9 @@ class Reference:
         for text, one in zip(texts, decoded, strict=True):
             if one.source_ids != text.request.ids:
                 raise _mismatch(text, "its tokenizer gives other ids", one.source_ids, text.request.ids)
-            if one.text != (expected := self._target.decode(one.target_ids)):
+            # Programs write a broken character, of which tokens that stand for bytes can be a part, in different ways.
+            is_whole = self._target.has_whole_characters(one.target_ids)
+            if is_whole and one.text != (expected := self._target.decode(one.target_ids)):
                 raise _mismatch(text, "it detokenises in another way", one.text, expected)
         return decoded
 

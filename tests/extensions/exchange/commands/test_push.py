@@ -13,7 +13,7 @@ import pytest
 from transformer_cli.extensions.exchange.commands.push import push_command
 from transformer_cli.extensions.exchange.hub_upload import planned_files
 from transformer_cli.extensions.exchange.own_folder import RECORD
-from transformer_cli.process.errors import MissingInputError, TfmError, TryAgainError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, TryAgainError, UsageError
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 constants = pytest.importorskip("huggingface_hub.constants")
@@ -158,6 +158,40 @@ def test_a_refusal_of_the_hub_is_told(hub: HubServer, folder: Path, status: int)
     hub.status = status
     with pytest.raises(UsageError, match=f"refuses the upload \\({status}\\)"):
         push(folder)
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_a_hub_that_cannot_take_it_now_is_asked_again_later(hub: HubServer, folder: Path, status: int) -> None:
+    hub.status = status
+    with pytest.raises(TryAgainError, match=rf"cannot take the upload now \({status}\)"):
+        push(folder)
+
+
+def test_a_hub_that_may_not_be_asked_is_no_fault_of_the_disk(
+    hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(UsageError, match="offline") as refusal:
+        push(folder)
+    assert "HF_HUB_OFFLINE" in str(refusal.value.hint)
+
+
+def test_a_file_that_was_not_shown_is_not_uploaded(
+    hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It appears while the question is on the screen."""
+    asked = "transformer_cli.extensions.exchange.commands.push._ask"
+    monkeypatch.setattr(asked, lambda _: (folder / "secret.txt").write_text("mine"))
+    push(folder, yes=False)
+    assert hub.files == FILES
+
+
+def test_a_damaged_record_is_named(hub: HubServer, folder: Path) -> None:
+    for content in ("{", "[]"):
+        (folder / RECORD).write_text(content)
+        with pytest.raises(DataError, match=RECORD):
+            push(folder)
+    assert hub.files == {}
 
 
 def test_a_hub_that_cannot_be_reached_is_told(hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def push_command(
     sys.stderr.write("\n".join(lines) + "\n")
     if not yes:
         _ask(repository)
-    address = upload(folder, repository, is_private=private)
+    address = upload(folder, repository, files, is_private=private)
     show(facts | {"address": address}, [f"uploaded to {address}"], as_json=as_json)
 
 
