@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -293,6 +294,10 @@ def test_each_direction_has_files_of_its_own(tmp_path: Path, capfd: pytest.Captu
         hypotheses = lines_in("texts", f"{stem}.hypotheses.{target}")
         references = [lines_in("texts", f"{stem}.reference.{target}")]
         assert figures["scores"][0]["value"] == sacrebleu.corpus_chrf(hypotheses, references).score
+    settings[-1] = "validation.scores=[length_ratio]"
+    validate_command(str(run.folder), "test", overrides=settings)
+    rows = capfd.readouterr().out.splitlines()
+    assert all(re.search(r"  \d+\.\d{3}$", row) for row in rows if row.startswith(("en-it ", "it-en ")))
 
 
 @pytest.mark.long

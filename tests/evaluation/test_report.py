@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -148,6 +149,13 @@ def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: 
 
 
 @pytest.mark.long
+def test_the_page_names_the_test_whose_p_values_it_shows(page: Page) -> None:
+    assert page.comparison is not None
+    assert "Paired bootstrap, 1,000 samples." in html_of(page)
+    randomized = page.comparison._replace(test="randomization")
+    assert "Approximate randomization, 10,000 samples." in html_of(replace(page, comparison=randomized))
+
+
 def test_differences_are_marked_by_elements_and_not_by_colour_alone(page: Page) -> None:
     text = html_of(page)
     assert "del { color: var(--missing); background: var(--missing-back); text-decoration" in text
