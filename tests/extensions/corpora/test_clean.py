@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import CleaningConfig
 from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
+from transformer_cli.extensions.corpora.commands.given_corpus import given_corpus
 from transformer_cli.extensions.corpora.drift import WITHOUT_TRANSLATION, Stretch, realigned
 from transformer_cli.extensions.corpora.pair_facts import with_encoding_mended, without_entities
 from transformer_cli.extensions.corpora.pairs import NumberedPair
-from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.errors import ConfigError, UsageError
 
 from ...launcher import Finished, Tfm
 from .phrases import clean_lines, write_lines, write_sides
@@ -238,6 +239,13 @@ def test_a_refusal_leaves_no_output(tfm: Tfm, arguments: list[str], code: int, p
     assert finished.exit_code == code
     assert problem in finished.talk
     assert not (tfm.folder / "out").exists()
+
+
+def test_a_hint_for_two_commands_names_no_option_that_one_of_them_reads_as_something_else() -> None:
+    """`--set` of `tfm data clean` takes rules, that of `tfm data check` settings."""
+    with pytest.raises(UsageError) as refused:
+        given_corpus([], "en-it.yaml", [], languages=("en", None))
+    assert "--set" not in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(

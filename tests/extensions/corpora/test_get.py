@@ -121,6 +121,29 @@ def test_a_file_that_changed_meanwhile_is_downloaded_from_its_beginning(server: 
     assert fetch_file(server, tmp_path) == other
 
 
+def test_bytes_of_an_earlier_version_never_get_the_validator_of_a_later_one(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files["/a.bin"] = CONTENT
+    server.breaks_after = [100_000] * 5
+    with pytest.raises(TryAgainError):
+        fetch_file(server, tmp_path)
+    server.files["/a.bin"] = CONTENT[::-1]
+
+    opened = Path.open
+
+    def killed(path: Path, *options: Any, **named: Any) -> Any:
+        if path.suffix == ".part":
+            raise KeyboardInterrupt
+        return opened(path, *options, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch_file(server, tmp_path)
+    assert fetch_file(server, tmp_path) == CONTENT[::-1]
+
+
 def test_a_server_without_ranges_gives_the_whole_file_again(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = CONTENT
     server.has_ranges = False
@@ -359,8 +382,13 @@ def test_an_address_may_have_spaces_and_letters_beyond_ascii(tfm: Tfm, server: S
 def test_a_download_that_is_no_archive_is_refused_and_nothing_is_locked(books: Tfm, server: Server) -> None:
     server.files["/books.zip"] = b"<html>We have moved</html>"
     refused = get(books, "books")
-    assert (refused.exit_code, "no zip or tar archive" in refused.talk) == (65, True)
+    assert (refused.exit_code, "a web page, where the catalogue expects a corpus" in refused.talk) == (65, True)
     assert not (books.folder / "corpora/data.lock").exists()
+    server.files["/books.zip"] = zipped(BOOKS)[:-30]
+    refused = get(books, "books")
+    assert (refused.exit_code, "no zip or tar archive" in refused.talk) == (65, True)
+    server.files["/books.zip"] = zipped(BOOKS)
+    assert get(books, "books").exit_code == 0, "what was no corpus is not kept"
 
 
 def test_names_are_listed_and_a_wrong_name_gets_suggestions(books: Tfm, server: Server) -> None:
@@ -384,6 +412,7 @@ def test_a_command_without_a_name_needs_a_lock_file(tfm: Tfm) -> None:
         ({"name": "../evil"}, "name"),
         ({"urls": ["https://example.org/a"]}, "needs two members"),
         ({"surprise": 1}, "surprise"),
+        ({"kind": "tsv", "urls": ["https://a.org/x"], "columns": [-3, 0]}, "columns"),
     ],
 )
 def test_a_catalogue_is_checked(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
