@@ -1,5 +1,6 @@
 """`tfm data clean`: what is left, what was removed and why, and where each pair came from."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.config import CleaningConfig
+from transformer_cli.config import CleaningConfig, FilesData
+from transformer_cli.extensions.corpora.checks import inspect
+from transformer_cli.extensions.corpora.cleaning import clean_corpus
 from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
 from transformer_cli.extensions.corpora.commands.given_corpus import given_corpus
 from transformer_cli.extensions.corpora.drift import WITHOUT_TRANSLATION, Stretch, realigned
@@ -103,6 +106,36 @@ def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
     left = list(zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True))
     assert set(left) <= pairs
     assert len(left) >= len(source) - 20
+
+
+@pytest.mark.long
+def test_columns_of_a_table_whose_rows_have_several_lines_are_paired_again(tmp_path: Path) -> None:
+    """The number of a row is not that of its line: there is a header, and 100 rows have two lines."""
+    source, target = clean_lines(NUM_PAIRS)
+    drifted = [*target[:200], "Una riga in più.", *target[200:-1]]
+    with (tmp_path / "a.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["en", "it"])
+        table.writerows(
+            [f"{one}\n." if row < 100 else one, other]
+            for row, (one, other) in enumerate(zip(source, drifted, strict=True))
+        )
+    corpus = {"path": "a.csv", "has_header": True}
+    data = FilesData.model_validate({"source": "files", "root": str(tmp_path), "corpora": [corpus]})
+    [found] = [found for part in inspect(data) for found in part.found if found.kind == "drift"]
+    [stretch] = found.ranges
+    assert abs(int(stretch["first_line"] or 0) - 302) <= 10, "a header, 100 rows of two lines and 100 of one before it"
+    assert stretch["last_line"] == NUM_PAIRS + 101
+
+    rules = corpus_rules(
+        CleaningConfig(), ["drop_wrong_language=false", "mend_encoding=false", "drop_near_duplicates=false"]
+    )
+    [cleaned] = clean_corpus(data, rules, tmp_path / "out")
+    left = [line.replace(" .\t", "\t").split("\t") for line in lines(tmp_path / "out" / cleaned.files[0])]
+    assert {(one, other) for one, other in left} <= set(zip(source, target, strict=True))
+    assert len(left) >= NUM_PAIRS - 20
+    numbers = rows(tmp_path / "out" / f"{cleaned.files[0]}.line_numbers.tsv")
+    assert numbers[-1] == [str(NUM_PAIRS + 100), str(NUM_PAIRS + 101)]
 
 
 def test_lines_that_show_nothing_about_their_relation_stay_as_they_stand(tfm: Tfm) -> None:
