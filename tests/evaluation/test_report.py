@@ -178,6 +178,23 @@ def test_sentences_are_ranked_by_the_sentence_chrf_of_sacrebleu(part: DirectionR
     assert len(evenly_spread(ranked, 99)) == len(REFERENCES)
 
 
+def test_text_without_spaces_is_compared_by_characters_with_their_marks(page: Page) -> None:
+    marked = word_differences("我喜欢红色的车", "我喜欢蓝色的车", has_spaces=False)
+    assert [[(run.text, run.is_common) for run in runs] for runs in marked] == [
+        [("我喜欢", True), ("红", False), ("色的车", True)],
+        [("我喜欢", True), ("蓝", False), ("色的车", True)],
+    ]
+    [of_reference, _] = word_differences("กินข้าว", "กาข้าว", has_spaces=False)
+    assert [run.text for run in of_reference] == ["กิน", "ข้าว"], "a vowel above stays with its letter"
+    translation = Translation("红车", "我喜欢蓝色的车", 0.0, ())
+    part = DirectionReport(
+        Direction("en", "zh"), 1.0, [], 1, 1, [SentencePair("A red car.", "我喜欢红色的车")], [translation]
+    )
+    shown = html_of(replace(page, sentences=ranked_sentences(part)))
+    assert "我喜欢<del>红</del>色的车" in shown
+    assert "我喜欢<ins>蓝</ins>色的车" in shown
+
+
 words = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
 
 
