@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from transformer_cli.extensions.corpora.commands.given_corpus import given_corpu
 from transformer_cli.extensions.corpora.drift import WITHOUT_TRANSLATION, Stretch, realigned
 from transformer_cli.extensions.corpora.pair_facts import with_encoding_mended, without_entities
 from transformer_cli.extensions.corpora.pairs import NumberedPair
-from transformer_cli.process.errors import ConfigError, UsageError
+from transformer_cli.process.errors import ConfigError, DataError, UsageError
 
 from ...launcher import Finished, Tfm
 from .phrases import clean_lines, write_lines, write_sides
@@ -252,6 +253,26 @@ def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm)
     last = str(len(source) - 50 + 1)
     assert ["drop_near_leakage", last] in [row[:2] for row in removed]
     assert len(lines(tfm.folder / "out/dev.en")) == 50
+
+
+def test_each_way_out_of_a_refusal_goes_on(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.tsv", [f"uno\t{'uno due tre ' * 20}"] * 3 + ["due\tuno", "tre\tdue"])
+    corpus = {"path": "a.tsv", "has_header": False}
+    data = FilesData.model_validate({"source": "files", "root": str(tmp_path), "corpora": [corpus]})
+    switched_off = ["drop_wrong_language", "mend_encoding", "drop_duplicates", "drop_near_duplicates", "realign"]
+
+    def cleaned(name: str, *changes: str) -> int:
+        rules = corpus_rules(CleaningConfig(), [*(f"{rule}=false" for rule in switched_off), *changes])
+        return clean_corpus(data, rules, tmp_path / name)[0].num_kept
+
+    with pytest.raises(DataError, match="drop 3 of 5 pairs") as refused:
+        cleaned("a")
+    ways = re.findall("--set ([^ ;]+)", str(refused.value.hint))
+    assert ways == ["max_length_ratio=null", "max_dropped_share=0.61"]
+    assert [cleaned(f"out{number}", way) for number, way in enumerate(ways)] == [5, 2]
+    with pytest.raises(DataError, match="no pair is left") as refused:
+        cleaned("b", "min_words=9")
+    assert re.findall("--set ([^ ;]+)", str(refused.value.hint)) == ["min_words=null"]
 
 
 @pytest.mark.long

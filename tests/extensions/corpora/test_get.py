@@ -337,6 +337,19 @@ def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) 
     }
 
 
+def test_a_corpus_of_other_languages_is_corrected_in_the_catalogue(tfm: Tfm, server: Server) -> None:
+    """`--source-language` of this command chooses among corpora, and not among the languages of a file."""
+    server.files["/m.tmx"] = (
+        b'<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>Yes.</seg></tuv>'
+        b'<tuv xml:lang="de"><seg>Ja.</seg></tuv></tu></body></tmx>'
+    )
+    catalogue(tfm, {"name": "memory", "urls": [f"{server.url}/m.tmx"], "kind": "tmx"})
+    refused = get(tfm, "memory")
+    assert (refused.exit_code, "no pair was found" in refused.talk) == (65, True)
+    assert "correct its languages, members or columns in the catalogue" in refused.talk
+    assert "--source-language" not in refused.talk
+
+
 def test_all_members_of_a_pattern_are_fetched_in_pairs(tfm: Tfm, server: Server) -> None:
     members = {"train.en": "A.\nB.\n", "train.it": "a.\nb.\n", "dev.en": "C.\n", "dev.it": "c.\n"}
     server.files["/m.zip"] = zipped(members)

@@ -238,7 +238,12 @@ def _written(
         segments = chain.from_iterable(
             _segments_of(group, entry, report, scratch / str(number)) for number, group in enumerate(groups)
         )
-        write_segments(segments, files, report, entry.name, max_dropped_share)
+        try:
+            write_segments(segments, files, report, entry.name, max_dropped_share)
+        except DataError as error:
+            if "--source-language" in (error.hint or ""):  # which chooses among the corpora of a catalogue
+                error.hint = "correct its languages, members or columns in the catalogue"
+            raise
     for doubt in report.doubts:
         logger.warning("%s: %s", entry.name, doubt)
     if licence is not None:
