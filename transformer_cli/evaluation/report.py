@@ -46,7 +46,7 @@ def word_differences(
     """
     joint = " " if has_spaces else ""
     sides = [text.split() if has_spaces else _characters(text) for text in (reference, hypothesis)]
-    blocks = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+    blocks = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False).get_opcodes()
     of_reference = [
         MarkedWords(joint.join(sides[0][first:last]), kind == "equal")
         for kind, first, last, _, _ in blocks
