@@ -287,6 +287,16 @@ def test_a_remote_file_that_has_changed_is_an_error_until_it_is_accepted(books: 
     assert locked(books)["rows"] == 3
 
 
+def test_a_remote_file_that_has_changed_is_an_error_in_the_other_direction_too(tfm: Tfm, server: Server) -> None:
+    server.files |= {"/b.en": b"One.\n", "/b.it": b"Uno.\n"}
+    catalogue(tfm, {"name": "texts", "urls": [f"{server.url}/b.{side}" for side in ("en", "it")], "kind": "txt"})
+    assert get(tfm, "texts").exit_code == 0
+    (tfm.folder / "corpora/texts.en").unlink()
+    server.files["/b.it"] = b"Un altro.\n"
+    refused = get(tfm, "texts", "--source-language", "it", "--target-language", "en")
+    assert (refused.exit_code, "b.it: the remote file has changed" in refused.talk) == (65, True)
+
+
 def test_a_file_that_was_edited_here_is_not_overwritten(books: Tfm) -> None:
     assert get(books, "books").exit_code == 0
     (books.folder / "corpora/books.en").write_text("mine\n")

@@ -160,7 +160,7 @@ def fetch(
     for url, path in zip(entry.urls, paths, strict=True):
         download(url, path, progress=progress(url), first_wait_seconds=first_wait_seconds)
     downloads = tuple(map(_locked, paths, entry.urls))
-    if known is not None and known.entry.urls == entry.urls and not accept_change:
+    if known is not None and {*known.entry.urls} == {*entry.urls} and not accept_change:
         _require_unchanged(known, downloads, paths)
     try:
         locked = _written(entry, paths, downloads, folder, max_dropped_share)
@@ -212,7 +212,9 @@ def _is_here(known: LockedCorpus, folder: Path, *, accept_change: bool) -> bool:
 
 
 def _require_unchanged(known: LockedCorpus, downloads: Iterable[LockedFile], paths: Iterable[Path]) -> None:
-    for before, now, path in zip(known.downloads, downloads, paths, strict=True):
+    earlier = {file.name: file for file in known.downloads}  # the sides may be exchanged
+    for now, path in zip(downloads, paths, strict=True):
+        before = earlier[now.name]
         if before.sha256 != now.sha256:
             remove_download(path)
             raise DataError(
