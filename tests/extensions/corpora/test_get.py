@@ -32,6 +32,8 @@ class Server:
     statuses: list[int] = field(default_factory=list)
     """Errors with which the next requests are answered."""
     has_ranges: bool = True
+    tells_size: bool = True
+    """Whether a part of a file comes with the size of the whole."""
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of each request."""
 
@@ -59,7 +61,8 @@ def server() -> Iterator[Server]:
             if wanted and state.has_ranges and self.headers.get("If-Range") == tag:
                 start = int(wanted.removeprefix("bytes=").partition("-")[0])
                 self.send_response(206)
-                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+                size = len(content) if state.tells_size else "*"
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{size}")
             else:
                 self.send_response(200)
             self.send_header("Content-Length", str(len(content) - start))
@@ -97,6 +100,15 @@ def test_a_broken_download_goes_on_where_it_stopped(server: Server, tmp_path: Pa
     ranges = [wanted for _, wanted in server.requests]
     assert ranges == [None, "bytes=300000-", "bytes=500000-"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_a_part_that_ends_too_early_is_no_whole_file_although_the_server_does_not_tell_its_size(
+    server: Server, tmp_path: Path
+) -> None:
+    server.files["/a.bin"] = CONTENT
+    server.tells_size = False
+    server.breaks_after = [300_000, 200_000]
+    assert fetch_file(server, tmp_path) == CONTENT
 
 
 def test_a_later_call_goes_on_and_a_whole_file_is_not_downloaded_again(server: Server, tmp_path: Path) -> None:

@@ -116,13 +116,16 @@ def _with_escapes(url: str) -> str:
 
 def _extent(response: Any, num_here: int) -> tuple[int, int | None]:
     """The position of the first byte of the response in the file, and the size of the file."""
+    length = response.headers.get("Content-Length") or ""
+    num_bytes = int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
     if response.status == 206:
         found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if found is None or int(found[1]) != num_here:
             raise _Interrupted("the server answered with another part of the file")
-        return num_here, None if found[2] == "*" else int(found[2])
-    length = response.headers.get("Content-Length")
-    return 0, int(length) if re.fullmatch(r"[0-9]{1,18}", length or "") else None
+        if found[2] != "*":
+            return num_here, int(found[2])
+        return num_here, None if num_bytes is None else num_here + num_bytes
+    return 0, num_bytes
 
 
 def _validator_of(response: Any) -> str | None:
