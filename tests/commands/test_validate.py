@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import sacrebleu
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.validate import validate_command
-from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig, load_config, to_yaml
+from transformer_cli.config import DecodingConfig, Direction, FilesData, TokenizerConfig, load_config, to_yaml
 from transformer_cli.data.preparation import fingerprint, prepare_data
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import load_translator
+from transformer_cli.evaluation import judgements
+from transformer_cli.evaluation.validation import DirectionReport
 from transformer_cli.process.errors import (
     CannotCreateError,
     DataError,
@@ -150,6 +153,24 @@ def test_a_run_does_not_differ_from_itself_nor_from_a_file_with_its_translations
         assert found["against"]["name"] == other
         for one, alone in zip(found["against"]["scores"], found["scores"], strict=True):
             assert one["value"] == one["other"] == alone["value"]
+
+
+def test_the_run_to_compare_with_gets_only_settings_that_change_its_translations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`tfm validate` takes settings of what is measured that a text of its own, `--source`, refuses."""
+    given = ["data.root=a", "validation.sequence_lengths=[5]", "validation.scores=[chrf]", "decoding.beam_size=2"]
+    taken: list[str] = []
+
+    def load(run: str, overrides: list[str], *, command: Any) -> None:
+        taken.extend(overrides)
+        raise MissingInputError(f"no {run}")
+
+    monkeypatch.setattr(judgements, "load_run", load)
+    part = DirectionReport(Direction("en", "it"), 0.0, [], 0, 0)
+    with pytest.raises(MissingInputError):
+        judgements._translations("other", part, given)
+    assert taken == ["decoding.beam_size=2"]
 
 
 def test_a_run_of_other_languages_is_refused_before_anything_is_translated(
@@ -293,6 +314,10 @@ def test_each_direction_has_files_of_its_own(tmp_path: Path, capfd: pytest.Captu
         hypotheses = lines_in("texts", f"{stem}.hypotheses.{target}")
         references = [lines_in("texts", f"{stem}.reference.{target}")]
         assert figures["scores"][0]["value"] == sacrebleu.corpus_chrf(hypotheses, references).score
+    settings[-1] = "validation.scores=[length_ratio]"
+    validate_command(str(run.folder), "test", overrides=settings)
+    rows = capfd.readouterr().out.splitlines()
+    assert all(re.search(r"  \d+\.\d{3}$", row) for row in rows if row.startswith(("en-it ", "it-en ")))
 
 
 @pytest.mark.long

@@ -132,6 +132,16 @@ def test_equal_estimates_are_green_together() -> None:
     assert chosen_threshold(estimates, is_bad[::-1], PROMISE) is None
 
 
+def test_no_translation_is_green_that_no_test_has_counted() -> None:
+    """Just below the last one that counts as equal there may be others: the threshold leaves them out."""
+    good, bad = [0.9] * 60 + [0.5, 0.5 - 0.9e-4], [0.5 - 1.2e-4] * 30
+    is_bad = [False] * len(good) + [True] * len(bad)
+    threshold = chosen_threshold(good + bad, is_bad, PROMISE)
+    assert threshold is not None
+    num_bad = sum(estimate >= threshold for estimate in bad)
+    assert num_bad <= PROMISE.share * (len(good) + num_bad)
+
+
 def test_a_last_digit_that_differs_makes_no_translation_of_the_calibration_less_than_green() -> None:
     """In another batch, PyTorch adds up the same numbers in another order."""
     dice = random.Random(1)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -148,6 +149,13 @@ def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: 
 
 
 @pytest.mark.long
+def test_the_page_names_the_test_whose_p_values_it_shows(page: Page) -> None:
+    assert page.comparison is not None
+    assert "Paired bootstrap, 1,000 samples." in html_of(page)
+    randomized = page.comparison._replace(test="randomization")
+    assert "Approximate randomization, 10,000 samples." in html_of(replace(page, comparison=randomized))
+
+
 def test_differences_are_marked_by_elements_and_not_by_colour_alone(page: Page) -> None:
     text = html_of(page)
     assert "del { color: var(--missing); background: var(--missing-back); text-decoration" in text
@@ -168,6 +176,23 @@ def test_sentences_are_ranked_by_the_sentence_chrf_of_sacrebleu(part: DirectionR
         assert one.chrf == pytest.approx(expected)
     assert [one.number for one in evenly_spread(ranked, 3)] == [1, 21, 41]
     assert len(evenly_spread(ranked, 99)) == len(REFERENCES)
+
+
+def test_text_without_spaces_is_compared_by_characters_with_their_marks(page: Page) -> None:
+    marked = word_differences("我喜欢红色的车", "我喜欢蓝色的车", has_spaces=False)
+    assert [[(run.text, run.is_common) for run in runs] for runs in marked] == [
+        [("我喜欢", True), ("红", False), ("色的车", True)],
+        [("我喜欢", True), ("蓝", False), ("色的车", True)],
+    ]
+    [of_reference, _] = word_differences("กินข้าว", "กาข้าว", has_spaces=False)
+    assert [run.text for run in of_reference] == ["กิน", "ข้าว"], "a vowel above stays with its letter"
+    translation = Translation("红车", "我喜欢蓝色的车", 0.0, ())
+    part = DirectionReport(
+        Direction("en", "zh"), 1.0, [], 1, 1, [SentencePair("A red car.", "我喜欢红色的车")], [translation]
+    )
+    shown = html_of(replace(page, sentences=ranked_sentences(part)))
+    assert "我喜欢<del>红</del>色的车" in shown
+    assert "我喜欢<ins>蓝</ins>色的车" in shown
 
 
 words = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)

@@ -456,6 +456,8 @@ def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
     """One row for each direction; nothing if there is only one."""
     if not reports:
         return []
+    from transformer_cli.evaluation.metrics import num_digits
+
     names = ["loss", *(score.name for score in reports[0].scores)]
     widths = [max(10, len(name) + 2) for name in names]
     titles = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
@@ -463,7 +465,7 @@ def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
     for report in reports:
         values = [report.loss, *(score.value for score in report.scores)]
         numbers = "".join(
-            f"{value:>{width}.{4 if name == 'loss' else 2}f}"
+            f"{value:>{width}.{4 if name == 'loss' else num_digits(name)}f}"
             for name, value, width in zip(names, values, widths, strict=True)
         )
         lines.append(f"{report.direction!s:<12}{report.num_sentences:>10,}{numbers}")

@@ -29,6 +29,10 @@ class SamplingConfig(Section):
     """Seed of the samples. The sample of a line depends on this number, on the line and on its place in the input, but not on the other lines."""
 
 
+OTHER_SEARCHES = ("sampling", "diversity", "mbr", "rescore")
+"""Settings that ask for something else than plain beam search."""
+
+
 class MbrConfig(Section):
     """How a translation is chosen by minimum Bayes risk (MBR)."""
 
@@ -143,8 +147,7 @@ class DecodingConfig(Section):
 
     def best_of_beam(self, beam_size: int) -> Self:
         """These settings for one translation per sentence, by plain beam search or greedy search."""
-        plain = {"num_best": 1, "sampling": None, "diversity": None, "mbr": None, "rescore": None}
-        return self.model_copy(update={"beam_size": beam_size, **plain})
+        return self.model_copy(update={"beam_size": beam_size, "num_best": 1, **dict.fromkeys(OTHER_SEARCHES)})
 
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:

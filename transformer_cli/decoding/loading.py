@@ -31,6 +31,7 @@ from transformer_cli.config import (
     TrainingConfig,
     load_stored_config,
 )
+from transformer_cli.config.decoding import OTHER_SEARCHES
 from transformer_cli.config.loading import (
     Command,
     commands_that_take,
@@ -173,7 +174,12 @@ def load_run(
         config = _with_own_paths(files) if reads_corpus else files.config
         if overrides:
             config = override_settings(config, overrides)
-        if command != "explain" and command not in commands_that_take("decoding.rescore"):
+        if command == "explain":  # plain beam search, observed, which needs PyTorch
+            if others := [f"decoding.{name}" for name in OTHER_SEARCHES if getattr(config.decoding, name) is not None]:
+                logger.warning("plain beam search is explained, without %s", " and ".join(others))
+            decoding = config.decoding.model_copy(update={"engine": "torch", **dict.fromkeys(OTHER_SEARCHES)})
+            config = config.model_copy(update={"decoding": decoding})
+        if command not in commands_that_take("decoding.rescore"):
             decoding = config.decoding.model_copy(update={"rescore": None})
             config = config.model_copy(update={"decoding": decoding})
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
@@ -186,9 +192,6 @@ def load_run(
                 "decoding.shortlist is for the translations of one model, not for an ensemble",
                 hint="leave out decoding.shortlist (--set decoding.shortlist=null)",
             )
-        if command == "explain":  # the search of a translation, observed, which needs PyTorch
-            decoding = config.decoding.model_copy(update={"engine": "torch"})
-            config = config.model_copy(update={"decoding": decoding})
         return config
 
     alone = is_search and len(runs) == 1

@@ -200,16 +200,16 @@ def chosen_threshold(
     for index in order:
         bad_before.append(bad_before[-1] + is_bad[index])
     allowed = (1 - promise.certainty) / num_tests
-    most = 0
+    lowest: float | None = None
     for number in range(NUM_STARTS):
         next_size = fewest_sentences(promise, num_tests) << number
         while next_size <= len(order):
-            size = _with_equals(estimates, order, next_size)
+            size, least = _with_equals(estimates, order, next_size)
             if _tail(size, bad_before[size], promise.share) > allowed:
                 break
-            most = max(most, size)
+            lowest = least if lowest is None else min(lowest, least)
             next_size = size + max(1, len(order) // _STEPS)
-    return estimates[order[most - 1]] - _EQUAL_ESTIMATES / 2 if most else None
+    return lowest
 
 
 def keeps_promise(is_bad: Sequence[bool], promise: QualityPromise, num_tests: int) -> bool:
@@ -222,12 +222,12 @@ def fewest_sentences(promise: QualityPromise, num_tests: int = NUM_STARTS) -> in
     return math.ceil(math.log((1 - promise.certainty) / num_tests) / math.log1p(-promise.share))
 
 
-def _with_equals(estimates: Sequence[float], order: Sequence[int], size: int) -> int:
-    """The size, plus those with nearly the same estimate as the last one: a threshold takes all of them."""
+def _with_equals(estimates: Sequence[float], order: Sequence[int], size: int) -> tuple[int, float]:
+    """The size, plus those with nearly the same estimate as the last one; and the threshold that takes exactly these."""
     least = estimates[order[size - 1]] - _EQUAL_ESTIMATES
     while size < len(order) and estimates[order[size]] >= least:
         size += 1
-    return size
+    return size, least
 
 
 def _tail(size: int, num_bad: int, share: float) -> float:

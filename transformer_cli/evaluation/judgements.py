@@ -208,7 +208,7 @@ def _comparison(
 
 def _translations(run: str, part: DirectionReport, overrides: Sequence[str]) -> list[str]:
     """What another run makes of the same sentences."""
-    taken = [one for one in overrides if not one.startswith("data.")]
+    taken = [one for one in overrides if not one.startswith(("data.", "validation."))]  # what is measured is of one run
     translator = load_run(run, taken, command="validate --source").translator
     if len(translator.pipeline.data.directions) > 1:
         translator = translator.towards(part.direction.target, part.direction.source)

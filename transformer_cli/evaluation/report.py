@@ -1,6 +1,7 @@
 """The report of a validation as one web page: scores, curves, sentences; without scripts, and without a network."""
 
 import difflib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -20,9 +21,10 @@ from transformer_cli.evaluation.curve_pictures import (
     inline_svg,
     svg_of,
 )
-from transformer_cli.evaluation.metrics import measure_corpus, num_digits
+from transformer_cli.evaluation.metrics import UNSPACED_LANGUAGES, measure_corpus, num_digits
 from transformer_cli.evaluation.system_comparison import SystemComparison
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
+from transformer_cli.text.languages import plain_code
 
 # The words of a translation and of its reference, marked where they differ.
 
@@ -34,25 +36,39 @@ class MarkedWords(NamedTuple):
     is_common: bool
 
 
-def word_differences(reference: str, hypothesis: str) -> tuple[list[MarkedWords], list[MarkedWords]]:
+def word_differences(
+    reference: str, hypothesis: str, *, has_spaces: bool = True
+) -> tuple[list[MarkedWords], list[MarkedWords]]:
     """Both texts, reference first, cut into runs of common words and of other words.
 
     Joined with one space, the runs of a text are its words. Equal words that stand in another order are common only
-    once.
+    once. Where no spaces separate words, characters are compared in place of words, and joined with nothing.
     """
-    sides = reference.split(), hypothesis.split()
-    blocks = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+    joint = " " if has_spaces else ""
+    sides = [text.split() if has_spaces else _characters(text) for text in (reference, hypothesis)]
+    blocks = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False).get_opcodes()
     of_reference = [
-        MarkedWords(" ".join(sides[0][first:last]), kind == "equal")
+        MarkedWords(joint.join(sides[0][first:last]), kind == "equal")
         for kind, first, last, _, _ in blocks
         if first < last
     ]
     of_hypothesis = [
-        MarkedWords(" ".join(sides[1][first:last]), kind == "equal")
+        MarkedWords(joint.join(sides[1][first:last]), kind == "equal")
         for kind, _, _, first, last in blocks
         if first < last
     ]
     return of_reference, of_hypothesis
+
+
+def _characters(text: str) -> list[str]:
+    """The characters of a text, each with the marks on it."""
+    found: list[str] = []
+    for one in text:
+        if found and unicodedata.category(one).startswith("M"):
+            found[-1] += one
+        else:
+            found.append(one)
+    return found
 
 
 # The sentences of a validation in the order of their quality: the worst and the best translations.
@@ -65,8 +81,15 @@ class RankedSentence(NamedTuple):
     """Counted from 1, in the order of the split or of the file."""
     chrf: float
     source: str
-    reference: list[MarkedWords]
-    hypothesis: list[MarkedWords]
+    reference: str
+    hypothesis: str
+    has_spaces: bool = True
+    """Between the words of the target language."""
+
+    @property
+    def differences(self) -> tuple[list[MarkedWords], list[MarkedWords]]:
+        """Those of the reference and of the hypothesis."""
+        return word_differences(self.reference, self.hypothesis, has_spaces=self.has_spaces)
 
 
 def ranked_sentences(part: DirectionReport) -> list[RankedSentence]:
@@ -75,14 +98,10 @@ def ranked_sentences(part: DirectionReport) -> list[RankedSentence]:
     references = [pair.target for pair in part.pairs]
     [chrf] = measure_corpus(texts, references, ["chrf"])
     values = [chrf.value([row]) for row in range(len(texts))]
+    has_spaces = plain_code(part.direction.target) not in UNSPACED_LANGUAGES
     order = sorted(range(len(texts)), key=lambda row: (values[row], len(references[row]), row))
     return [
-        RankedSentence(
-            row + 1,
-            values[row],
-            part.pairs[row].source,
-            *word_differences(references[row], texts[row]),
-        )
+        RankedSentence(row + 1, values[row], part.pairs[row].source, references[row], texts[row], has_spaces)
         for row in order
     ]
 

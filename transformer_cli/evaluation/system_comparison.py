@@ -107,6 +107,12 @@ class SystemComparison(NamedTuple):
     test: SignificanceTest = "bootstrap"
     """Which computes the p-values."""
 
+    @property
+    def how(self) -> str:
+        """The test and the number of its samples, for people."""
+        test, num_samples = _TESTS[self.test]
+        return f"{test}, {num_samples:,} samples"
+
     def as_json(self) -> dict[str, Any]:
         """A dictionary for `json.dump`."""
         return {
@@ -119,9 +125,8 @@ class SystemComparison(NamedTuple):
 
     def lines(self) -> list[str]:
         """A table for people."""
-        test, num_samples = _TESTS[self.test]
         return [
-            f"against {self.other}: {test}, {num_samples:,} samples; * for p < {SIGNIFICANT}",
+            f"against {self.other}: {self.how}; * for p < {SIGNIFICANT}",
             f"{'score':<14}{'this':>9}{'other':>9}{'difference':>12}{'p-value':>9}",
             *map(_line, self.differences),
         ]

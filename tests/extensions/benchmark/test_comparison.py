@@ -47,6 +47,13 @@ def test_a_report_is_read_back_with_its_conditions(tmp_path: Path) -> None:
     assert found["processor"] == processor_name()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_report_is_read_as_powershell_has_written_it(tmp_path: Path, encoding: str) -> None:
+    plain, other = written(tmp_path / "a.json"), tmp_path / "b.json"
+    other.write_text(plain.read_text(encoding="utf-8"), encoding=encoding)
+    assert read_benchmark(other) == read_benchmark(plain)
+
+
 def test_another_processor_is_a_condition_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = written(tmp_path / "a.json")
     monkeypatch.setattr(report, "processor_name", lambda: "Another one")

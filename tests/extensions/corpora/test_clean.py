@@ -1,6 +1,8 @@
 """`tfm data clean`: what is left, what was removed and why, and where each pair came from."""
 
+import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.config import CleaningConfig
+from transformer_cli.config import CleaningConfig, FilesData
+from transformer_cli.extensions.corpora.checks import inspect
+from transformer_cli.extensions.corpora.cleaning import clean_corpus
 from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
+from transformer_cli.extensions.corpora.commands.given_corpus import given_corpus
 from transformer_cli.extensions.corpora.drift import WITHOUT_TRANSLATION, Stretch, realigned
 from transformer_cli.extensions.corpora.pair_facts import with_encoding_mended, without_entities
 from transformer_cli.extensions.corpora.pairs import NumberedPair
-from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.errors import ConfigError, DataError, UsageError
 
 from ...launcher import Finished, Tfm
 from .phrases import clean_lines, write_lines, write_sides
@@ -102,6 +107,36 @@ def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
     left = list(zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True))
     assert set(left) <= pairs
     assert len(left) >= len(source) - 20
+
+
+@pytest.mark.long
+def test_columns_of_a_table_whose_rows_have_several_lines_are_paired_again(tmp_path: Path) -> None:
+    """The number of a row is not that of its line: there is a header, and 100 rows have two lines."""
+    source, target = clean_lines(NUM_PAIRS)
+    drifted = [*target[:200], "Una riga in più.", *target[200:-1]]
+    with (tmp_path / "a.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["en", "it"])
+        table.writerows(
+            [f"{one}\n." if row < 100 else one, other]
+            for row, (one, other) in enumerate(zip(source, drifted, strict=True))
+        )
+    corpus = {"path": "a.csv", "has_header": True}
+    data = FilesData.model_validate({"source": "files", "root": str(tmp_path), "corpora": [corpus]})
+    [found] = [found for part in inspect(data) for found in part.found if found.kind == "drift"]
+    [stretch] = found.ranges
+    assert abs(int(stretch["first_line"] or 0) - 302) <= 10, "a header, 100 rows of two lines and 100 of one before it"
+    assert stretch["last_line"] == NUM_PAIRS + 101
+
+    rules = corpus_rules(
+        CleaningConfig(), ["drop_wrong_language=false", "mend_encoding=false", "drop_near_duplicates=false"]
+    )
+    [cleaned] = clean_corpus(data, rules, tmp_path / "out")
+    left = [line.replace(" .\t", "\t").split("\t") for line in lines(tmp_path / "out" / cleaned.files[0])]
+    assert {(one, other) for one, other in left} <= set(zip(source, target, strict=True))
+    assert len(left) >= NUM_PAIRS - 20
+    numbers = rows(tmp_path / "out" / f"{cleaned.files[0]}.line_numbers.tsv")
+    assert numbers[-1] == [str(NUM_PAIRS + 100), str(NUM_PAIRS + 101)]
 
 
 def test_lines_that_show_nothing_about_their_relation_stay_as_they_stand(tfm: Tfm) -> None:
@@ -220,6 +255,26 @@ def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm)
     assert len(lines(tfm.folder / "out/dev.en")) == 50
 
 
+def test_each_way_out_of_a_refusal_goes_on(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.tsv", [f"uno\t{'uno due tre ' * 20}"] * 3 + ["due\tuno", "tre\tdue"])
+    corpus = {"path": "a.tsv", "has_header": False}
+    data = FilesData.model_validate({"source": "files", "root": str(tmp_path), "corpora": [corpus]})
+    switched_off = ["drop_wrong_language", "mend_encoding", "drop_duplicates", "drop_near_duplicates", "realign"]
+
+    def cleaned(name: str, *changes: str) -> int:
+        rules = corpus_rules(CleaningConfig(), [*(f"{rule}=false" for rule in switched_off), *changes])
+        return clean_corpus(data, rules, tmp_path / name)[0].num_kept
+
+    with pytest.raises(DataError, match="drop 3 of 5 pairs") as refused:
+        cleaned("a")
+    ways = re.findall("--set ([^ ;]+)", str(refused.value.hint))
+    assert ways == ["max_length_ratio=null", "max_dropped_share=0.61"]
+    assert [cleaned(f"out{number}", way) for number, way in enumerate(ways)] == [5, 2]
+    with pytest.raises(DataError, match="no pair is left") as refused:
+        cleaned("b", "min_words=9")
+    assert re.findall("--set ([^ ;]+)", str(refused.value.hint)) == ["min_words=null"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
@@ -238,6 +293,13 @@ def test_a_refusal_leaves_no_output(tfm: Tfm, arguments: list[str], code: int, p
     assert finished.exit_code == code
     assert problem in finished.talk
     assert not (tfm.folder / "out").exists()
+
+
+def test_a_hint_for_two_commands_names_no_option_that_one_of_them_reads_as_something_else() -> None:
+    """`--set` of `tfm data clean` takes rules, that of `tfm data check` settings."""
+    with pytest.raises(UsageError) as refused:
+        given_corpus([], "en-it.yaml", [], languages=("en", None))
+    assert "--set" not in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(

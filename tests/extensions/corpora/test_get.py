@@ -32,6 +32,8 @@ class Server:
     statuses: list[int] = field(default_factory=list)
     """Errors with which the next requests are answered."""
     has_ranges: bool = True
+    tells_size: bool = True
+    """Whether a part of a file comes with the size of the whole."""
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of each request."""
 
@@ -59,7 +61,8 @@ def server() -> Iterator[Server]:
             if wanted and state.has_ranges and self.headers.get("If-Range") == tag:
                 start = int(wanted.removeprefix("bytes=").partition("-")[0])
                 self.send_response(206)
-                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+                size = len(content) if state.tells_size else "*"
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{size}")
             else:
                 self.send_response(200)
             self.send_header("Content-Length", str(len(content) - start))
@@ -99,6 +102,15 @@ def test_a_broken_download_goes_on_where_it_stopped(server: Server, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
 
 
+def test_a_part_that_ends_too_early_is_no_whole_file_although_the_server_does_not_tell_its_size(
+    server: Server, tmp_path: Path
+) -> None:
+    server.files["/a.bin"] = CONTENT
+    server.tells_size = False
+    server.breaks_after = [300_000, 200_000]
+    assert fetch_file(server, tmp_path) == CONTENT
+
+
 def test_a_later_call_goes_on_and_a_whole_file_is_not_downloaded_again(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = CONTENT
     server.breaks_after = [100_000] * 5
@@ -119,6 +131,29 @@ def test_a_file_that_changed_meanwhile_is_downloaded_from_its_beginning(server: 
         fetch_file(server, tmp_path)
     server.files["/a.bin"] = other = CONTENT[::-1]
     assert fetch_file(server, tmp_path) == other
+
+
+def test_bytes_of_an_earlier_version_never_get_the_validator_of_a_later_one(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files["/a.bin"] = CONTENT
+    server.breaks_after = [100_000] * 5
+    with pytest.raises(TryAgainError):
+        fetch_file(server, tmp_path)
+    server.files["/a.bin"] = CONTENT[::-1]
+
+    opened = Path.open
+
+    def killed(path: Path, *options: Any, **named: Any) -> Any:
+        if path.suffix == ".part":
+            raise KeyboardInterrupt
+        return opened(path, *options, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch_file(server, tmp_path)
+    assert fetch_file(server, tmp_path) == CONTENT[::-1]
 
 
 def test_a_server_without_ranges_gives_the_whole_file_again(server: Server, tmp_path: Path) -> None:
@@ -264,6 +299,16 @@ def test_a_remote_file_that_has_changed_is_an_error_until_it_is_accepted(books: 
     assert locked(books)["rows"] == 3
 
 
+def test_a_remote_file_that_has_changed_is_an_error_in_the_other_direction_too(tfm: Tfm, server: Server) -> None:
+    server.files |= {"/b.en": b"One.\n", "/b.it": b"Uno.\n"}
+    catalogue(tfm, {"name": "texts", "urls": [f"{server.url}/b.{side}" for side in ("en", "it")], "kind": "txt"})
+    assert get(tfm, "texts").exit_code == 0
+    (tfm.folder / "corpora/texts.en").unlink()
+    server.files["/b.it"] = b"Un altro.\n"
+    refused = get(tfm, "texts", "--source-language", "it", "--target-language", "en")
+    assert (refused.exit_code, "b.it: the remote file has changed" in refused.talk) == (65, True)
+
+
 def test_a_file_that_was_edited_here_is_not_overwritten(books: Tfm) -> None:
     assert get(books, "books").exit_code == 0
     (books.folder / "corpora/books.en").write_text("mine\n")
@@ -314,6 +359,19 @@ def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) 
     }
 
 
+def test_a_corpus_of_other_languages_is_corrected_in_the_catalogue(tfm: Tfm, server: Server) -> None:
+    """`--source-language` of this command chooses among corpora, and not among the languages of a file."""
+    server.files["/m.tmx"] = (
+        b'<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>Yes.</seg></tuv>'
+        b'<tuv xml:lang="de"><seg>Ja.</seg></tuv></tu></body></tmx>'
+    )
+    catalogue(tfm, {"name": "memory", "urls": [f"{server.url}/m.tmx"], "kind": "tmx"})
+    refused = get(tfm, "memory")
+    assert (refused.exit_code, "no pair was found" in refused.talk) == (65, True)
+    assert "correct its languages, members or columns in the catalogue" in refused.talk
+    assert "--source-language" not in refused.talk
+
+
 def test_all_members_of_a_pattern_are_fetched_in_pairs(tfm: Tfm, server: Server) -> None:
     members = {"train.en": "A.\nB.\n", "train.it": "a.\nb.\n", "dev.en": "C.\n", "dev.it": "c.\n"}
     server.files["/m.zip"] = zipped(members)
@@ -359,8 +417,13 @@ def test_an_address_may_have_spaces_and_letters_beyond_ascii(tfm: Tfm, server: S
 def test_a_download_that_is_no_archive_is_refused_and_nothing_is_locked(books: Tfm, server: Server) -> None:
     server.files["/books.zip"] = b"<html>We have moved</html>"
     refused = get(books, "books")
-    assert (refused.exit_code, "no zip or tar archive" in refused.talk) == (65, True)
+    assert (refused.exit_code, "a web page, where the catalogue expects a corpus" in refused.talk) == (65, True)
     assert not (books.folder / "corpora/data.lock").exists()
+    server.files["/books.zip"] = zipped(BOOKS)[:-30]
+    refused = get(books, "books")
+    assert (refused.exit_code, "no zip or tar archive" in refused.talk) == (65, True)
+    server.files["/books.zip"] = zipped(BOOKS)
+    assert get(books, "books").exit_code == 0, "what was no corpus is not kept"
 
 
 def test_names_are_listed_and_a_wrong_name_gets_suggestions(books: Tfm, server: Server) -> None:
@@ -384,6 +447,7 @@ def test_a_command_without_a_name_needs_a_lock_file(tfm: Tfm) -> None:
         ({"name": "../evil"}, "name"),
         ({"urls": ["https://example.org/a"]}, "needs two members"),
         ({"surprise": 1}, "surprise"),
+        ({"kind": "tsv", "urls": ["https://a.org/x"], "columns": [-3, 0]}, "columns"),
     ],
 )
 def test_a_catalogue_is_checked(tmp_path: Path, change: dict[str, Any], problem: str) -> None:

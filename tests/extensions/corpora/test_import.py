@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import tarfile
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora import translation_memories
-from transformer_cli.extensions.corpora.archives import extract, unpacked_corpus
+from transformer_cli.extensions.corpora.archives import extract, is_archive, unpacked_corpus
 from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, one_line
 from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
@@ -195,6 +196,13 @@ def test_dangerous_and_damaged_files_are_refused_and_leave_no_output(tfm: Tfm, t
     assert sorted(path.name for path in tfm.folder.iterdir()) == ["a.tmx"]
 
 
+@pytest.mark.parametrize("encoding", ["hex", "zlib", "rot13", "idna", "undefined", "no-such"])
+def test_an_encoding_that_is_none_of_texts_is_refused_as_one_that_is_not_known(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.tmx").write_text(f'<?xml version="1.0" encoding="{encoding}"?><tmx/>')
+    with pytest.raises(DataError, match=f"not well-formed XML: Unsupported encoding: {encoding}"):
+        list(pairs_of_tmx(tmp_path / "a.tmx", "en", "it", ImportReport()))
+
+
 def test_a_later_version_of_xliff_is_named(tfm: Tfm) -> None:
     (tfm.folder / "a.xlf").write_text('<xliff version="2.0"><file/></xliff>', encoding="utf-8")
     finished = imported(tfm, "a.xlf")
@@ -293,6 +301,36 @@ def test_the_text_files_of_a_zip_archive_are_found_by_their_languages(tfm: Tfm) 
     assert finished.exit_code == 0, finished.talk
     assert pairs(tfm) == [("The house is big.", "La casa è grande.")]
     assert not (tfm.folder.parent / "Books.en-it.en").exists()
+
+
+@pytest.mark.parametrize(
+    ("members", "taken"),
+    [
+        (["t/a.en", "t/a.it", "__MACOSX/t/._a.en", "__MACOSX/t/._a.it"], ["a.en", "a.it"]),  # packed on a Mac
+        (["a.tmx", "__MACOSX/._a.tmx"], ["a.tmx"]),
+        (["a.en-it.en", "a.en-it.it", "a.en-it.xml", "README"], ["a.en-it.en", "a.en-it.it"]),  # packed by OPUS
+        (["a.tmx", "a.txt", "README.md", "README.txt"], ["a.tmx"]),
+        (["a.src", "a.tgt"], ["a.src", "a.tgt"]),
+    ],
+)
+def test_what_lies_beside_the_texts_of_an_archive_is_no_further_corpus(
+    tmp_path: Path, members: list[str], taken: list[str]
+) -> None:
+    archive(tmp_path / "a.zip", dict.fromkeys(members, "a b c\n"))
+    found = unpacked_corpus(tmp_path / "a.zip", tmp_path, (None, None))
+    assert [path.name for path in found] == taken
+
+
+def test_an_archive_that_ends_too_early_is_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("a b c\n" * 99)
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as whole:
+        whole.add(tmp_path / "a.en", "a.en")
+    content = (tmp_path / "a.tgz").read_bytes()
+    for size in (20, 60, len(content) // 2):
+        (tmp_path / "a.tgz").write_bytes(content[:size])
+        assert is_archive(tmp_path / "a.tgz")
+        with pytest.raises(DataError, match=r"a\.tgz: the archive is damaged"):
+            extract(tmp_path / "a.tgz", ["*.en"], tmp_path)
 
 
 def test_an_archive_of_several_corpora_is_refused_with_their_names(tfm: Tfm) -> None:

@@ -1,6 +1,7 @@
 """The laboratory: configs of the variants, trainings that variants share, parts that are replaced, and runs that no other command finds."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from transformer_cli.extensions.lessons.laboratory import (
     REPLACEMENTS,
     VariantOutcome,
     configs_of,
+    curves_picture,
     remove_replaced,
     replaced,
     try_variants,
@@ -161,6 +163,17 @@ def test_an_outcome_is_plain_json(finished: tuple[Path, list[VariantOutcome]]) -
     facts = json.loads(json.dumps(outcome.as_json()))
     assert facts["variant"] == "with positions"
     assert set(facts["figures"]) == set(ablation_named("no-positions").measures)
+
+
+def test_a_figure_that_is_no_finite_number_is_no_error(tmp_path: Path) -> None:
+    """A training with a wrong setting may end with NaN, and a perplexity may be infinite."""
+    ablation = ablation_named("no-positions")
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "train", "step": 1, "loss": 2.5}\n')
+    for value in (math.nan, math.inf):
+        figures = dict.fromkeys(ablation.measures, value)
+        outcomes = [VariantOutcome(one.label, tmp_path, figures, "", 0.0) for one in ablation.variants]
+        assert set(outcomes[0].as_json()["figures"].values()) == {None}
+        assert curves_picture(ablation, outcomes).startswith(b"\x89PNG")
 
 
 CONFIG = ModelConfig(d_model=16, num_heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=0.0)

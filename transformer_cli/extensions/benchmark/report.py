@@ -271,7 +271,7 @@ def read_benchmark(path: Path) -> dict[str, Any]:
         DataError: the file is no JSON, or not of a benchmark.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_bytes())  # PowerShell writes UTF-16, or UTF-8 with a byte-order mark
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

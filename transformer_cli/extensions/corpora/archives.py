@@ -13,7 +13,7 @@ from transformer_cli.data.sources.local_files import corpus_format, without_comp
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import REAL, errors_explained
 from transformer_cli.storage.filesystem import ZIP_DAMAGE, zip_damage_explained
-from transformer_cli.text.languages import best_match
+from transformer_cli.text.languages import best_match, is_known_language
 
 _COPIED_BYTES = 1 << 20
 _MAX_RATIO = 1000
@@ -22,16 +22,24 @@ _LICENCES = ("LICENSE", "LICENCE", "LICENSE.TXT", "LICENCE.TXT", "LICENSE.MD", "
 _Opener = Callable[[], IO[bytes] | None]
 
 
+class UnusableFileError(DataError):
+    """A file that cannot be read with any option, such as a damaged archive."""
+
+
 def is_archive(path: Path) -> bool:
-    """Whether a file is a zip or tar archive, by its content."""
-    return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+    """Whether a file is a zip or tar archive, perhaps a damaged one, by its content."""
+    try:
+        return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+    except ZIP_DAMAGE:  # it is compressed, and ends too early
+        return True
 
 
 def extract(path: Path, patterns: Sequence[str], folder: Path) -> tuple[list[list[Path]], str | None]:
     """Unpack the members that match, for each pattern in order; and the text of the licence, if there is one.
 
     Raises:
-        DataError: the archive is damaged, unpacks beyond all measure, or no member matches a pattern.
+        UnusableFileError: the archive is damaged.
+        DataError: it unpacks beyond all measure, or no member matches a pattern.
     """
     found: list[dict[str, Path]] = [{} for _ in patterns]
     licence, names = None, []
@@ -46,7 +54,7 @@ def extract(path: Path, patterns: Sequence[str], folder: Path) -> tuple[list[lis
             if licence is None and PurePosixPath(name).name.upper() in _LICENCES:
                 licence = _beginning(open_member)
     except (*ZIP_DAMAGE, tarfile.TarError, OSError) as error:
-        raise DataError(f"{path}: the archive is damaged: {error}") from error
+        raise UnusableFileError(f"{path}: the archive is damaged: {error}") from error
     for pattern, members in zip(patterns, found, strict=True):
         if not members:
             shown = ", ".join(names[:_NUM_NAMED]) + (" ..." if len(names) > _NUM_NAMED else "")
@@ -61,13 +69,18 @@ def _members(path: Path) -> Iterator[tuple[str, _Opener]]:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                if not member.is_dir():
+                if not (member.is_dir() or _is_of_a_mac(member.filename)):
                     yield member.filename, lambda member=member: archive.open(member)  # type: ignore[misc]
         return
     with tarfile.open(path, "r:*") as tape:
         for part in tape:
-            if part.isreg():
+            if part.isreg() and not _is_of_a_mac(part.name):
                 yield part.name, lambda part=part: tape.extractfile(part)  # type: ignore[misc]
+
+
+def _is_of_a_mac(name: str) -> bool:
+    """Whether a member has the attributes that macOS packs beside each file, under nearly the same name."""
+    return PurePosixPath(name).name.startswith("._")
 
 
 def _copy(open_member: _Opener, output: Path, path: Path) -> None:
@@ -94,7 +107,7 @@ _MAX_NAME = 50  # characters of a file name; a system may allow 255 bytes
 
 
 def unpacked_corpus(path: Path, folder: Path, languages: tuple[str | None, str | None]) -> list[Path]:
-    """The two text files, or the one table or translation memory, of an archive; unpacked_corpus into a folder.
+    """The two text files, or the one table or translation memory, of an archive; unpacked into a folder.
 
     Args:
         languages: which text files, by the ends of their names; None: any, if there are only two.
@@ -106,7 +119,7 @@ def unpacked_corpus(path: Path, folder: Path, languages: tuple[str | None, str |
         zip_damage_explained(f"{path}: cannot be read as a zip archive"),
         zipfile.ZipFile(path) as archive,
     ):
-        members = [one for one in archive.infolist() if not one.is_dir()]
+        members = [one for one in archive.infolist() if not (one.is_dir() or _is_of_a_mac(one.filename))]
         chosen = _chosen([one.filename for one in members], languages, path)
         by_name = {one.filename: one for one in members}
         return [_unpack(archive, by_name[name], folder, path) for name in chosen]
@@ -130,11 +143,16 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, pat
 def _chosen(names: Sequence[str], languages: tuple[str | None, str | None], path: Path) -> Sequence[str]:
     tables = [name for name in names if _is_whole_corpus(name)]
     endings: dict[str, dict[str, str]] = {}
-    for name in names:
+    for name in (name for name in names if name not in tables):
         stem, _, ending = str(without_compression(Path(name))).rpartition(".")
         if stem and re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*", ending):
             endings.setdefault(stem, {})[ending] = name
-    pairs = [sides for found in endings.values() if len(sides := _sides(found, languages)) == 2]
+    groups = [*endings.values()]
+    if None in languages:
+        known = [{ending: name for ending, name in one.items() if is_known_language(ending)} for one in groups]
+        if tables or any(len(one) > 1 for one in known):
+            groups = known
+    pairs = [sides for found in groups if len(sides := _sides(found, languages)) == 2]
     if len(pairs) + len(tables) == 1:
         return [*pairs, tables][0]
     shown = ", ".join(names[:_NUM_NAMED]) + (" ..." if len(names) > _NUM_NAMED else "")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, ValidationError, field_validator, model_validator
 
 from transformer_cli.config.data import Language
 from transformer_cli.config.section import Section
@@ -40,7 +40,7 @@ class CatalogueEntry(Section):
     target_language: Language
     members: tuple[_Text, ...] = ()
     """For a zip or tar archive: the members with the pairs, as names or patterns; of txt, the source first."""
-    columns: tuple[int, int] | None = None
+    columns: tuple[NonNegativeInt, NonNegativeInt] | None = None
     """For tsv: the columns of source and target, from 0; absent: the first two."""
     licence: str | None = None
     citation: str | None = None

@@ -294,12 +294,22 @@ def _drift_findings(drift: DriftFinder, num_pairs: int, part: NumberedPart, data
     if not wrong:
         return
     count = sum(stretch.last_line - stretch.first_line + 1 for stretch in wrong)
+    examples = _examples_from(wrong[0].first_line, part, data)
+    wrong = _in_lines(wrong, part, data)
     details = [_in_words(stretch, part) for stretch in wrong[:MAX_STRETCHES]]
     if len(wrong) > MAX_STRETCHES:
         details.append(f"and {len(wrong) - MAX_STRETCHES:,} stretches more")
-    examples = _examples_from(wrong[0].first_line, part, data)
     ranges = [stretch._asdict() for stretch in wrong]
     yield Found("drift", num_pairs, count, examples, details, ranges)
+
+
+def _in_lines(stretches: list[Stretch], part: NumberedPart, data: DataConfig) -> list[Stretch]:
+    """The stretches with lines of the file for rows of a table, which may have a header and line ends inside of cells."""
+    if part.files is None or part.files.format == "text":
+        return stretches
+    wanted = {row for stretch in stretches for row in stretch[:2]}
+    lines = {row: pair.line for row, pair in enumerate(NumberedPairs(part, data), start=1) if row in wanted}
+    return [Stretch(lines[first], lines[last], offset) for first, last, offset in stretches]
 
 
 def _in_words(stretch: Stretch, part: NumberedPart) -> str:
@@ -315,9 +325,9 @@ def _examples_from(first_line: int, part: NumberedPart, data: DataConfig) -> lis
     """The pairs around the line from which on the sides drift apart."""
     shown = range(max(1, first_line - _NUM_SHOWN_LINES), first_line + _NUM_SHOWN_LINES)
     examples = []
-    for pair in NumberedPairs(part, data):
-        if pair.line >= shown.stop:
+    for number, pair in enumerate(NumberedPairs(part, data), start=1):
+        if number >= shown.stop:
             break
-        if pair.line in shown:
+        if number in shown:
             examples.append(Example(part.place(pair.line), pair.source, pair.target))
     return examples

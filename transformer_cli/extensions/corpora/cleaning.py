@@ -344,9 +344,19 @@ def _check_share(one: CleanedPart, rules: CorpusRules) -> None:
     raise DataError(
         f"{one.part.name}: the rules drop {num_dropped:,} of {one.num_read:,} pairs ({shown}), and "
         f"{allowed if one.num_kept else 'no pair is left'}; nothing was written",
-        hint="look at the corpus with tfm data check; switch a rule off, such as --set drop_wrong_language=false, "
-        "or allow more: --set max_dropped_share=0.9",
+        hint="; ".join(["look at the corpus with tfm data check", *_ways_out(one, rules)]),
     )
+
+
+def _ways_out(one: CleanedPart, rules: CorpusRules) -> Iterator[str]:
+    """What lets the cleaning of a part of which too much is dropped go on: without the rule that drops most, or with more dropped."""
+    most = max(one.counts, key=lambda rule: one.counts[rule].num_dropped)
+    if most in type(rules).model_fields:
+        off = "false" if isinstance(getattr(rules, most), bool) else "null"
+        yield f"switch a rule off: --set {most}={off}"
+    if one.num_kept:
+        share = (100 * (one.num_read - one.num_kept) // one.num_read + 1) / 100
+        yield f"or allow more: --set max_dropped_share={share}"
 
 
 class _FreeNames:

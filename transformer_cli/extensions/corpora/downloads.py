@@ -1,5 +1,6 @@
 """Downloads of files: a broken one goes on where it stopped, and a file appears whole or not at all."""
 
+import errno
 import http.client
 import json
 import logging
@@ -16,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from transformer_cli import __version__
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
 from transformer_cli.storage import errors_explained
-from transformer_cli.storage.filesystem import REAL
+from transformer_cli.storage.filesystem import NO_SPACE, REAL
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def download(url: str, path: Path, *, progress: Progress, first_wait_seconds: fl
             return
 
 
-_ERRORS_OF_DISK = frozenset({28, 122, 27, 30, 5, 13})  # no space, quota, too large, read-only, I/O, permission
+_ERRORS_OF_DISK = NO_SPACE | {errno.EROFS, errno.EIO, errno.EACCES}
 
 
 def _go_on(url: str, unfinished: Path, progress: Progress) -> None:
@@ -91,12 +92,12 @@ def _go_on(url: str, unfinished: Path, progress: Progress) -> None:
         if urlsplit(url).scheme == "https" and urlsplit(response.url).scheme != "https":
             raise DataError(f"{url}: redirects to {response.url}, which is not encrypted")
         start, size = _extent(response, num_here)
-        _note_file(unfinished).write_text(
-            json.dumps({"url": url, "validator": _validator_of(response)}), encoding="utf-8"
-        )
         with unfinished.open("r+b" if start else "wb") as file:
             file.truncate(start)
             file.seek(start)
+            # Only now: bytes of an earlier version never stand beside the validator of this one.
+            note = {"url": url, "validator": _validator_of(response)}
+            _note_file(unfinished).write_text(json.dumps(note), encoding="utf-8")
             num_here = start
             while chunk := response.read(_CHUNK_BYTES):
                 file.write(chunk)
@@ -115,13 +116,16 @@ def _with_escapes(url: str) -> str:
 
 def _extent(response: Any, num_here: int) -> tuple[int, int | None]:
     """The position of the first byte of the response in the file, and the size of the file."""
+    length = response.headers.get("Content-Length") or ""
+    num_bytes = int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
     if response.status == 206:
         found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if found is None or int(found[1]) != num_here:
             raise _Interrupted("the server answered with another part of the file")
-        return num_here, None if found[2] == "*" else int(found[2])
-    length = response.headers.get("Content-Length")
-    return 0, int(length) if re.fullmatch(r"[0-9]{1,18}", length or "") else None
+        if found[2] != "*":
+            return num_here, int(found[2])
+        return num_here, None if num_bytes is None else num_here + num_bytes
+    return 0, num_bytes
 
 
 def _validator_of(response: Any) -> str | None:

@@ -453,7 +453,7 @@ _MIN_INFORMATION = 0.04
 
 
 class Stretch(NamedTuple):
-    """Consecutive lines of the source whose translations stand at the same offset."""
+    """Consecutive lines of the source whose translations stand at the same offset; in a table, a row counts as a line."""
 
     first_line: int
     """Its number, from 1."""
@@ -648,17 +648,17 @@ def realigned(pairs: Iterable[NumberedPair], stretches: Sequence[Stretch]) -> It
     }
     reach = max(abs(stretch.offset or 0) for stretch in stretches)
     window: deque[NumberedPair] = deque()  # the current pair, and `reach` pairs before and after it
-    current = 0
+    current, number = 0, 1  # place in the window, and among all pairs: a row of a table may have several lines
 
     def current_pairs(is_end: bool) -> Iterator[NumberedPair]:
-        nonlocal current
+        nonlocal current, number
         while current < len(window) and (is_end or current + reach < len(window)):
-            while remaining[0].last_line < window[current].line and len(remaining) > 1:
+            while remaining[0].last_line < number and len(remaining) > 1:
                 remaining.popleft()
-            is_unsure = window[current].line in unsure
-            offset = None if is_unsure else remaining[0].offset
+            offset = None if number in unsure else remaining[0].offset
             yield _with_target(window, current, offset)
             current += 1
+            number += 1
             if current > reach:
                 window.popleft()
                 current -= 1
@@ -677,4 +677,4 @@ def _with_target(window: Sequence[NumberedPair], current: int, offset: int | Non
     # The source of one pair and the target of the other are used, so the other two sides may be missing.
     of_source = "" if pair.damage == NO_TARGET else pair.damage
     of_target = "" if other.damage == NO_SOURCE else other.damage
-    return pair._replace(target=other.target, offset=offset, damage=of_source or of_target)
+    return pair._replace(target=other.target, offset=other.line - pair.line, damage=of_source or of_target)

@@ -3,7 +3,9 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -22,7 +24,7 @@ from transformer_cli.data.sources.lines import (
     read_lines,
 )
 from transformer_cli.data.unknown_files import GivenFacts
-from transformer_cli.extensions.corpora.archives import extract, is_archive
+from transformer_cli.extensions.corpora.archives import UnusableFileError, extract, is_archive
 from transformer_cli.extensions.corpora.catalogues import CatalogueEntry
 from transformer_cli.extensions.corpora.downloads import Progress, download, remove_download
 from transformer_cli.extensions.corpora.importing import (
@@ -145,6 +147,7 @@ def fetch(
     Raises:
         MissingInputError: the server has no such file.
         TryAgainError: the connection broke several times; the same call goes on from there.
+        UnusableFileError: a remote file is damaged, or no corpus; the same call downloads it again.
         DataError: a remote file or a file here differs from the lock file, or cannot be read.
     """
     lock = read_lock(folder)
@@ -157,15 +160,23 @@ def fetch(
     for url, path in zip(entry.urls, paths, strict=True):
         download(url, path, progress=progress(url), first_wait_seconds=first_wait_seconds)
     downloads = tuple(map(_locked, paths, entry.urls))
-    if known is not None and known.entry.urls == entry.urls and not accept_change:
+    if known is not None and {*known.entry.urls} == {*entry.urls} and not accept_change:
         _require_unchanged(known, downloads, paths)
-    locked = _written(entry, paths, downloads, folder, max_dropped_share)
+    try:
+        locked = _written(entry, paths, downloads, folder, max_dropped_share)
+    except UnusableFileError:
+        _remove_downloads(paths)
+        raise
     write_lock(folder, read_lock(folder).with_corpus(locked))
+    _remove_downloads(paths)
+    return Fetched(locked, is_new=True)
+
+
+def _remove_downloads(paths: Sequence[Path]) -> None:
     for path in paths:
         remove_download(path)
-    if not any(store.iterdir()):
-        store.rmdir()
-    return Fetched(locked, is_new=True)
+    with suppress(OSError):  # it holds another download
+        paths[0].parent.rmdir()
 
 
 def _in_direction_of(entry: CatalogueEntry, known: LockedCorpus) -> LockedCorpus:
@@ -201,7 +212,9 @@ def _is_here(known: LockedCorpus, folder: Path, *, accept_change: bool) -> bool:
 
 
 def _require_unchanged(known: LockedCorpus, downloads: Iterable[LockedFile], paths: Iterable[Path]) -> None:
-    for before, now, path in zip(known.downloads, downloads, paths, strict=True):
+    earlier = {file.name: file for file in known.downloads}  # the sides may be exchanged
+    for now, path in zip(downloads, paths, strict=True):
+        before = earlier[now.name]
         if before.sha256 != now.sha256:
             remove_download(path)
             raise DataError(
@@ -227,7 +240,12 @@ def _written(
         segments = chain.from_iterable(
             _segments_of(group, entry, report, scratch / str(number)) for number, group in enumerate(groups)
         )
-        write_segments(segments, files, report, entry.name, max_dropped_share)
+        try:
+            write_segments(segments, files, report, entry.name, max_dropped_share)
+        except DataError as error:
+            if "--source-language" in (error.hint or ""):  # which chooses among the corpora of a catalogue
+                error.hint = "correct its languages, members or columns in the catalogue"
+            raise
     for doubt in report.doubts:
         logger.warning("%s: %s", entry.name, doubt)
     if licence is not None:
@@ -243,13 +261,24 @@ def _written(
 
 
 def _groups(entry: CatalogueEntry, paths: list[Path], scratch: Path) -> tuple[list[list[Path]], str | None]:
-    """The files that belong together: two of text, or one of another format; and the text of the licence."""
+    """The files that belong together: two of text, or one of another format; and the text of the licence.
+
+    Raises:
+        UnusableFileError: a server gave a web page, or an archive that is none or is damaged.
+        DataError: the members of an archive are not those of the entry.
+    """
+    for path, url in zip(paths, entry.urls, strict=True):
+        if _is_web_page(path):
+            raise UnusableFileError(
+                f"{url}: a web page, where the catalogue expects a corpus",
+                hint="try again later; if the corpus has moved, look for it on its web page, and use tfm data import",
+            )
     if not entry.members:
         return ([paths] if entry.kind == "txt" else [[path] for path in paths]), None
     if not is_archive(paths[0]):
-        raise DataError(
+        raise UnusableFileError(
             f"{entry.urls[0]}: no zip or tar archive, where the catalogue expects one",
-            hint="the address may show a web page now; look for the corpus on its web page",
+            hint="try again later; if the corpus has moved, look for it on its web page, and use tfm data import",
         )
     found, licence = extract(paths[0], entry.members, scratch)
     if entry.kind == "txt":
@@ -260,6 +289,13 @@ def _groups(entry: CatalogueEntry, paths: list[Path], scratch: Path) -> tuple[li
             )
         return [list(sides) for sides in zip(*found, strict=True)], licence
     return [[member] for members in found for member in members], licence
+
+
+def _is_web_page(path: Path) -> bool:
+    """Whether a file begins as HTML does: servers give such pages about errors and logins, with the status of success."""
+    with path.open("rb") as file:
+        beginning = file.read(1000).removeprefix(BOM_UTF8).lstrip().lower()
+    return beginning.startswith((b"<!doctype html", b"<html"))
 
 
 def _segments_of(

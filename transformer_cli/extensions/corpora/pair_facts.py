@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from hashlib import blake2b
+from html.entities import html5
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +16,7 @@ from transformer_cli.text.language_detection import LanguageDetector
 from transformer_cli.text.languages import LANGUAGE_OF_SCRIPT, plain_code, script_of
 
 REPLACEMENT_CHARACTER = "\ufffd"
-# Entities that programs write into plain text; &c. and R&D; are no entities.
-_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|[a-zA-Z]{2,8}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 
 
 def with_encoding_mended(text: str) -> str:
@@ -33,22 +33,39 @@ def with_encoding_mended(text: str) -> str:
 
 
 def without_entities(text: str) -> str:
-    """The text, with `&quot;` and other entities of HTML as the characters that they mean."""
+    """The text, with `&quot;` and other entities of HTML as the characters that they mean; R&D; is no entity, nor is &notit;."""
     if "&" not in text:
         return text
-    return _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    return _ENTITY.sub(_meaning, text)
 
 
-_OTHER = re.compile(r"[\W_]+")
+def _meaning(entity: re.Match[str]) -> str:
+    # `html.unescape` reads &notit; as &not; and two letters more.
+    name = entity[0][1:]
+    return html.unescape(entity[0]) if name.startswith("#") or name in html5 else entity[0]
+
+
 _MIN_WORDS = 4
 _MIN_COMMON_SHARE = 0.8
 
 
+class _PlainCharacters(dict[int, str]):
+    """For `str.translate`: letters, digits and the marks on them stay, such as the vowels of Hindi; the others become spaces."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        is_mark = unicodedata.category(character) in ("Mn", "Mc") and "VARIATION" not in unicodedata.name(character, "")
+        return self.setdefault(code, character if is_mark or character.isalnum() else " ")
+
+
+_PLAIN_CHARACTERS = _PlainCharacters()
+
+
 def plain_form(text: str) -> str:
-    """The letters and digits of a text in lower case, in Unicode NFKC, with one space between words."""
+    """The letters, their marks and the digits of a text in lower case, in Unicode NFKC, with one space between words."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    return _OTHER.sub(" ", text.casefold()).strip()
+    return " ".join(text.casefold().translate(_PLAIN_CHARACTERS).split())
 
 
 def plain_digest(*forms: str) -> bytes:
@@ -63,11 +80,16 @@ def is_nearly_untranslated(source: str, target: str) -> bool:
         source: the plain form of the source.
         target: the plain form of the target.
     """
-    sides = [[word for word in text.split() if word.isalpha()] for text in (source, target)]
+    sides = [[word for word in text.split() if _is_of_letters(word)] for text in (source, target)]
     if min(map(len, sides)) < _MIN_WORDS:
         return False
     words = set(sides[0]), set(sides[1])
     return len(words[0] & words[1]) >= _MIN_COMMON_SHARE * max(map(len, words))
+
+
+def _is_of_letters(word: str) -> bool:
+    """Whether a word of a plain form has no digit; it may have marks."""
+    return word.isalpha() or all(character.isalpha() or not character.isalnum() for character in word)
 
 
 class HeldOutForms:

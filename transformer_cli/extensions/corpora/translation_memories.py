@@ -83,7 +83,7 @@ def _complete(events: Any, names: tuple[str, ...], path: Path) -> Iterator[Any]:
 
 
 def _free(element: Any) -> None:
-    """Remove the content of an element, and the elements_of_file before it, from memory."""
+    """Remove the content of an element, and the elements before it, from memory."""
     element.clear(keep_tail=False)
     while element.getprevious() is not None and element.getparent() is not None:
         del element.getparent()[0]
@@ -224,13 +224,14 @@ def _encoding_of(data: bytes) -> tuple[str, str]:
         return "utf-16-le", "surrogatepass"
     if data.startswith((codecs.BOM_UTF16_BE, b"\0<")):
         return "utf-16-be", "surrogatepass"
-    declared = _DECLARED.match(data)
+    declared, errors = _DECLARED.match(data), "surrogateescape"
+    name = declared[1].decode() if declared else "utf-8"
     try:
-        name = codecs.lookup(declared[1].decode()).name if declared else "utf-8"
-    except LookupError:
-        name = "utf-8"  # the reader names the encoding that it does not know
-    # A file whose first bytes are ASCII is not in UTF-16, whatever it says.
-    return ("utf-8" if name.startswith(("utf-16", "utf-32")) else name), "surrogateescape"
+        # A file whose first bytes are ASCII is not in UTF-16, whatever it says.
+        is_possible = "<?xml".encode(name, errors) == b"<?xml"
+    except (LookupError, UnicodeError):
+        is_possible = False  # the reader names the encoding that it does not know
+    return (codecs.lookup(name).name if is_possible else "utf-8"), errors
 
 
 def _is_allowed(number: int) -> bool:

@@ -184,11 +184,11 @@ class VariantOutcome:
     """CPU time of this training and these measurements, in this process; almost 0 if the run was finished before."""
 
     def as_json(self) -> dict[str, Any]:
-        """A dictionary for `json.dump`."""
+        """A dictionary for `json.dump`; None for infinity and NaN, which JSON does not have."""
         return {
             "variant": self.label,
             "run": str(self.folder),
-            "figures": self.figures,
+            "figures": {name: value if math.isfinite(value) else None for name, value in self.figures.items()},
             "translation": self.translation,
             "cpu_seconds": round(self.cpu_seconds, 1),
         }
@@ -314,10 +314,11 @@ def _draw_curves(axes: Axes, outcomes: Sequence[VariantOutcome]) -> None:
 def _draw_bars(axes: Axes, ablation: Ablation, outcomes: Sequence[VariantOutcome]) -> None:
     """The figure that shows the difference, as a bar for each variant."""
     measure = MEASURES[ablation.drawn]
-    values = [outcome.figures[ablation.drawn] for outcome in outcomes]
+    # A figure that is no finite number has no bar.
+    values = [value if math.isfinite(value := outcome.figures[ablation.drawn]) else 0.0 for outcome in outcomes]
     colours = [color_of(number) for number in range(len(outcomes))]
     bars = axes.barh([outcome.label for outcome in outcomes], values, color=colours, height=0.5)
-    axes.bar_label(bars, fmt=f"%.{measure.digits}f", padding=4)
+    axes.bar_label(bars, [f"{one.figures[ablation.drawn]:.{measure.digits}f}" for one in outcomes], padding=4)
     axes.set_title(measure.title, fontsize=10, loc="left")
     axes.invert_yaxis()
     axes.set_xlim(0, 1.25 * max(values) or 1)

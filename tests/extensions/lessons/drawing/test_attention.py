@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_cli.config import load_config
+from transformer_cli.config import DecodingConfig, MbrConfig, TokenizerConfig, load_config
 from transformer_cli.extensions.lessons.drawing.attention import (
     DECODER_INPUTS,
     SENTENCE,
@@ -20,6 +20,8 @@ from transformer_cli.extensions.lessons.drawing.attention import (
 )
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.model.layers import MultiHeadAttention, attention_weights
+
+from ...exchange.small_runs import random_run
 
 
 def test_each_place_reads_the_token_before_the_one_that_it_predicts() -> None:
@@ -117,6 +119,15 @@ def test_scores_weights_and_result_of_a_run_follow_from_its_query_keys_and_value
     mixture = sum(weight * value for weight, value in zip(one.weights, one.values, strict=True))
     torch.testing.assert_close(one.result, mixture)
     assert "".join(one.pieces).startswith(SENTENCE.replace(" ", ""))
+
+
+@pytest.mark.long
+def test_a_run_of_several_directions_or_with_another_search_has_a_picture_too(tmp_path: Path) -> None:
+    random_run(tmp_path / "both", tokenizer=TokenizerConfig(kind="bpe", vocab_size=300), both_directions=True)
+    searching = DecodingConfig(keep_text=False, repair=False, mbr=MbrConfig(candidates=4))
+    random_run(tmp_path / "mbr", decoding=searching)
+    for name in ("both", "mbr"):
+        assert query_of_run(tmp_path / name).weights.sum().item() == pytest.approx(1.0)
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     exercises_named,
 )
 from transformer_cli.extensions.lessons.exercises.finale import play_finale
-from transformer_cli.extensions.lessons.exercises.learner_code import load_module
+from transformer_cli.extensions.lessons.exercises.learner_code import LimitedOutput, load_module
 from transformer_cli.extensions.lessons.exercises.learner_folder import (
     blank_file,
     blank_functions,
@@ -186,6 +186,21 @@ def test_every_fault_of_a_learners_code_is_told_and_stops_no_other_check(
     assert "01_causal_mask.py prints: T 5\n" in talk
     assert 10 < talk.count("07_greedy_search.py prints: again\n") < 30
     assert "07_greedy_search.py prints: ... (the rest of what this code prints is left out)\n" in talk
+
+
+def test_what_code_prints_ends_once_whether_it_prints_lines_alone_or_together(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for texts in (["again\n"] * 50, ["again\n" * 50, "more\n" * 50]):
+        printed = LimitedOutput("a.py")
+        for text in texts:
+            printed.write(text)
+        printed.flush()
+        rows = capfd.readouterr().err.splitlines()
+        assert rows == [
+            *["a.py prints: again"] * 19,
+            "a.py prints: ... (the rest of what this code prints is left out)",
+        ]
 
 
 def test_a_check_leaves_no_files_and_some_exercises_can_be_checked_alone(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
+from tqdm.utils import disp_len
 
 from transformer_cli.extensions.lessons.explaining.attention_pictures import draw_slide, png_of
 from transformer_cli.extensions.lessons.explaining.explainer import Explainer
@@ -15,6 +17,7 @@ from transformer_cli.extensions.lessons.explaining.terminal_lines import (
     explanation_lines,
     names_downwards,
     padded,
+    step_lines,
 )
 
 from ....decoding.small_translators import tokenizer_of_words, translator
@@ -57,6 +60,16 @@ def test_every_part_is_printed_once_for_each_sentence() -> None:
         "7. hypo",
     ):
         assert text.count(f"\n{title}") == 2, title
+
+
+def test_a_hypothesis_that_is_too_wide_shows_its_end() -> None:
+    explained = explanation("uno due tre")
+    [sentence] = explained.sentences
+    nodes = tuple(replace(node, piece=f"{'字' * 8}{node.step}") for node in sentence.beam.nodes)
+    wide = replace(sentence, beam=replace(sentence.beam, nodes=nodes))
+    rows = [row for row in step_lines(explained, wide, Paint(False), 60) if row.startswith("      * ")]
+    assert [row[-1] for row in rows] == [str(step) for step in range(1, len(rows) + 1)]
+    assert all(disp_len(row) <= 60 for row in rows)
 
 
 def test_each_step_shows_five_probable_tokens_and_the_beam() -> None:

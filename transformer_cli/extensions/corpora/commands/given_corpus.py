@@ -68,13 +68,13 @@ def given_corpus(
     if bool(files) == (config is not None):
         raise UsageError(
             "give either files or --config",
-            hint="such as tfm data check train.en train.it, or tfm data check --config mine.yaml",
+            hint="such as the files train.en and train.it, or --config mine.yaml",
         )
     if config is not None:
         if any(languages):
             raise UsageError(
                 "--source-language and --target-language are for files; a config names its languages",
-                hint="such as --set data.source_language=en",
+                hint="such as source_language: en under data",
             )
         if encoding is not None:
             raise UsageError(

@@ -35,6 +35,7 @@ from transformer_cli.model.layers import (
     causal_mask,
     padding_mask,
 )
+from transformer_cli.text.languages import plain_code
 from transformer_cli.text.tokenizer import SequenceFormat
 
 TARGET = ("Le", "macch", "ine", "ros", "se", "sono", "qui", ".", "[EOS]")
@@ -201,6 +202,8 @@ def _draw_mask(axes: Axes, grid: Grid, theme: Theme) -> None:
 
 
 SENTENCE = "The red cars are here."
+_MACHINE = "runtime.device=cpu", "runtime.precision=float32"
+"""A run may have been trained on another one."""
 MAX_SHOWN = 16
 """How many numbers of a vector are shown."""
 WANTED = 0.6
@@ -251,7 +254,11 @@ def draw_attention_steps(run: Path | None, theme: Theme) -> Figure:
 
 def query_of_run(run: Path) -> OneQuery:
     """Cross-attention of the layer from which words are aligned, in a run that translates `SENTENCE`."""
-    translator = load_run(str(run), [], command="explain").translator
+    translator = load_run(str(run), _MACHINE, command="explain").translator
+    if translator.pipeline.direction is None:
+        directions = translator.pipeline.data.directions
+        number = next((number for number, one in enumerate(directions) if plain_code(one.source) == "en"), 0)
+        translator = translator.in_direction(number)
     explained = Explainer.of(translator).explain(SENTENCE, num_best=1)
     sentence = explained.sentences[0]
     engine: Any = translator.engine

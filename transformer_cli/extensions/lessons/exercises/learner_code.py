@@ -53,6 +53,8 @@ class LimitedOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         """Pass on the complete lines of the text."""
         for part in text[: self._num_characters_left].splitlines(keepends=True):
+            if self._num_characters_left == 0:  # `flush` has ended the output
+                break
             self._num_characters_left -= len(part)
             self._line += part
             if part.endswith("\n"):
@@ -64,7 +66,7 @@ class LimitedOutput(io.TextIOBase):
         if not self._line:
             return
         self._num_lines_left -= 1
-        if self._num_lines_left == 0 or self._num_characters_left <= 0:
+        if self._num_lines_left == 0 or self._num_characters_left == 0:
             self._line = "... (the rest of what this code prints is left out)"
             self._num_characters_left = 0
         line = escaped(self._line.removesuffix("\n")).encode("utf-8", "backslashreplace")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
+from transformer_cli.config.decoding import OTHER_SEARCHES
 from transformer_cli.decoding import (
     Explanation,
     Hypothesis,
@@ -320,7 +321,7 @@ class Explainer:
                 "only the engine that runs on PyTorch can show the inside of a model",
                 hint="set decoding.engine=torch",
             )
-        for name in ("sampling", "mbr", "rescore", "diversity"):
+        for name in OTHER_SEARCHES:
             if getattr(decoding, name) is not None:
                 raise UsageError(
                     f"decoding.{name}: plain beam search is explained, and nothing else",

@@ -317,7 +317,8 @@ def _beam(nodes: list[BeamNode], texts: dict[int, str], paint: Paint, width: int
 
 
 def _end_of(text: str, room: int) -> str:
-    return text if len(text) <= room else f"…{text[1 - room :]}"
+    """The end of a text, in at most so many columns; a Chinese character takes two."""
+    return text if disp_len(text) <= room else f"…{disp_trim(text[::-1], room - 1)[::-1]}"
 
 
 def _texts(nodes: tuple[BeamNode, ...]) -> dict[int, str]:
