@@ -488,7 +488,7 @@ def our_shortlist(found: BinaryShortlist, tokenizers: MarianTokenizers) -> bytes
 def _note_of(shortlist: BinaryShortlist) -> str:
     sizes = f"frequent: {max(1, shortlist.frequent)}, best: {min(max(1, shortlist.best), MOST_BEST)}"
     return (
-        f"its shortlist is stored, and not used unless the search names it: --set 'decoding.shortlist={{{sizes}}}'; "
+        f'its shortlist is stored, and not used unless the search names it: --set "decoding.shortlist={{{sizes}}}"; '
         "without it, all tokens are computed"
     )
 
