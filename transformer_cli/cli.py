@@ -639,7 +639,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Train a neural machine translator from a parallel corpus, and translate with it.",
-    epilog="Start with: tfm train --config en-it.yaml, then: tfm translate 'The red cars are in front of the station.'",
+    epilog='Start with: tfm train --config en-it.yaml, then: tfm translate "The red cars are in front of the station."',
 )
 
 

@@ -33,7 +33,7 @@ def test_a_folder_with_texts_in_two_languages_is_a_corpus_of_them(tmp_path: Path
     ("given", "languages", "source"),
     [
         (("it", None), ("it", "en"), "train.it"),
-        (("eng", None), ("eng", "it"), "train.en"),
+        (("eng", None), ("en", "it"), "train.en"),
         (("it-IT", "en-GB"), ("it-IT", "en-GB"), "train.it"),
         ((None, "English"), ("it", "en"), "train.it"),
         (("fr", None), None, ""),

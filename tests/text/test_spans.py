@@ -184,7 +184,10 @@ def found(text: str) -> list[str]:
             "It is b.name. Use Object.keys, an_object.a_name, C++ or (C#)!",
             ["b.name", "Object.keys", "an_object.a_name", "C++", "C#"],
         ),
-        ("At 5.p.m, i.e closed.the house p.es.uno sig.ra u.s.a x.y etc.and 5 ++a A+ a#", ["5", "5"]),
+        (
+            "At 5.p.m, i.e closed.the house p.es.uno sig.ra u.s.a e.g p.m x.y. x.y etc.and 5 ++a A+ a#",
+            ["5", "x.y", "5"],
+        ),
         ("In word/header1.xml, OEBPS/content.opf or and/or x/y.", ["word/header1.xml", "OEBPS/content.opf"]),
         ("Type /help or (/mail clear), yes/no, km /h, /.", ["/help", "/mail"]),
         ("/help", ["/help"]),

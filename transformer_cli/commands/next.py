@@ -86,7 +86,7 @@ def next_token_probabilities(translator: Translator, source: str, prefix: str) -
     pipeline = translator.pipeline
     text = pipeline.normalize_source(source)
     if is_blank(text):
-        raise UsageError("the source is blank", hint="tfm next 'a sentence' --prefix 'so far'")
+        raise UsageError("the source is blank", hint='tfm next "a sentence" --prefix "so far"')
     # A space at the end of the prefix would be a token of its own; it belongs to the word that comes next.
     beginning = pipeline.normalize_given_target(prefix).rstrip()
     _warn_of_unknown_words("source", text, pipeline.source_tokenizer)

@@ -521,7 +521,7 @@ def note_of_shortlist(shortlist: BinaryShortlist) -> str:
     num_lost = int(np.maximum(np.diff(shortlist.starts) - MOST_BEST, 0).sum())
     lost = f"; {num_lost:,} candidates of tokens that have more than {MOST_BEST} are left out" if num_lost else ""
     return (
-        f"its shortlist is stored, and not used unless the search names it: --set 'decoding.shortlist={{{sizes}}}'; "
+        f'its shortlist is stored, and not used unless the search names it: --set "decoding.shortlist={{{sizes}}}"; '
         f"without it, all tokens are computed{lost}"
     )
 
