@@ -118,7 +118,7 @@ def test_an_error_leaves_the_old_output(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("of_words")
-@pytest.mark.parametrize("name", ["a.wiki", "a.mediawiki", "a.textile", "a.asciidoc", "a.mdx"])
+@pytest.mark.parametrize("name", ["a.wiki", "a.mediawiki", "a.textile", "a.asciidoc", "a.asc", "a.mdx"])
 def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(name: str) -> None:
     with pytest.raises(UsageError, match="a format that is not read") as refused:
         chosen_document(Path(name), None, columns=None, values=[], has_text=False)
@@ -129,6 +129,9 @@ def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(n
 @pytest.mark.parametrize(
     ("name", "what", "remedy"),
     [
+        ("a.php", "a page with code", ".html"),
+        ("a.vue", "a page with code", ".html"),
+        ("a.jsonc", "JSON with comments", ".json"),
         ("a.dita", "DITA", ".html"),
         ("a.docbook", "DocBook", ".html"),
         ("a.xlb", "texts of a program", ".xlf"),
@@ -139,7 +142,7 @@ def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(n
         ("a.fodt", "a document of OpenDocument", ".odt"),
     ],
 )
-def test_a_format_of_xml_that_is_not_read_is_refused_by_its_name(name: str, what: str, remedy: str) -> None:
+def test_a_file_that_is_not_read_is_refused_by_its_name(name: str, what: str, remedy: str) -> None:
     with pytest.raises(UsageError, match=f"{name}: {what}.*a format that is not read") as refused:
         chosen_document(Path(name), None, columns=None, values=[], has_text=False)
     assert remedy in str(refused.value.hint)

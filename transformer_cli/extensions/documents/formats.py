@@ -236,7 +236,7 @@ _ALL_TRANSLATED = "every message has a translation, and those stay"
 _NO_STRINGS = "no string looks like text; choose some by their keys: --values"
 FORMATS = (
     Format(LINES, (".txt",), "formats.read_plain_text"),
-    Format("md", (".md", ".markdown"), "markdown.read_markdown", ("markdown_it",)),
+    Format("md", (".md", ".markdown", ".mdown", ".mkd", ".mkdn"), "markdown.read_markdown", ("markdown_it",)),
     Format(
         "po",
         (".po", ".pot"),
