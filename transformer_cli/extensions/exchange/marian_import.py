@@ -73,7 +73,7 @@ _NEVER = -100.0
 _MAX_DIFFERENCE = 1e-6
 _NUM_COMPARED = 8
 _CONTROL, _UNKNOWN = 3, 2
-_THEIR_START = "<s of Marian>"
+_THEIR_START = "<s_of_marian>"
 """Our name of an entry <s> of theirs, which is not our [SOS]."""
 _MAX_SHORTLIST_BYTES = 1 << 30
 
