@@ -177,9 +177,10 @@ _PATTERNS = {
     ),
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
     "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20})?(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*])"  # *.txt, *.*, *.png;*.jpg
-    # a.name, an_object.a_name; e.g. and p.m. have no part of two letters, behind an abbreviation stands a word, and
-    # x of closed.x:We is the label of a sentence.
+    # a.name, an_object.a_name, in a sentence An.object; e.g. and p.m. have no part of two letters, behind an abbreviation stands a
+    # word, x of closed.x:We is the label of a sentence, and of big.please nobody knows whether a space is missing.
     r"|(?<![\w@#.\\/:-])(?!(?:etc|art|nr|no|ca|bzw|vgl|sig|p)\.)(?=\w{1,50}\.\w{2}|\w{2})"
+    r"(?:(?:(?<=[\w,;] )|(?<=[(\[\"'«“]))(?=[A-Z])|(?=[a-z]\.)|(?=\w{1,50}\.\w{1,50}\.\w)|(?=[\w.]{0,100}[\d_]))"
     rf"[A-Za-z_][a-z0-9_]{{0,48}}(?:\.(?!(?:{_NOT_DOTTED})(?!\w)|[a-z]{{1,3}}(?:\s?[=:]|\s+[A-Z]|\Z))[a-z_][a-z0-9_]{{0,48}}){{1,4}}(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/:\[-])(?!e\.g|i\.e|[apk]\.m|z\.b|d\.h|u\.[aks]|n\.b|o\.k)[a-z]\.[a-z](?![\w@/(.-])"  # x.y
     r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
