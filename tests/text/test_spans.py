@@ -184,7 +184,7 @@ def found(text: str) -> list[str]:
             "It is b.name. Use Object.keys, an_object.a_name, C++ or (C#)!",
             ["b.name", "Object.keys", "an_object.a_name", "C++", "C#"],
         ),
-        ("Set user.name.first. The dog is big.please come. I am here.call me. Good.thanks", ["user.name.first"]),
+        ("Set user.name.first. The dog is big.please come. I am here.call me. Good.thanks", ["user.name.first"]),
         (
             "At 5.p.m, i.e closed.the house p.es.uno sig.ra u.s.a e.g p.m x.y. x.y etc.and 5 ++a A+ a#",
             ["5", "x.y", "5"],
