@@ -420,9 +420,9 @@ def _is_apart(text: str, span: Span) -> bool:
 def _core(visible: str, start: int, end: int, before: Span | None, after: Span | None) -> tuple[int, int]:
     """The range between two cuts that is translated.
 
-    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag: "It is late.<br>" is read
-    with its full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder, as in
-    letters{n}, and none beside a tag.
+    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag: "It is late.<br>" is
+    read with its full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder,
+    as in letters{n}, and none beside a tag.
     """
     if before is not None:
         start += _num_touching(visible[start:end], before)

@@ -95,7 +95,8 @@ _PATTERNS = {
     # The raised number of a footnote, behind a word or a mark; the units of m\u00b2 and cm\u00b3 are shorter words.
     "sign": (
         r"(?<=\S[ \t])\*(?=\s|\Z)"
-        rf"|(?:(?<={_LETTER_OF_WORD}{{3}})(?<!sin|cos|tan|log)|(?<=[.,;:!?\u2026)\]\"'\u2019\u201d\u00bb]))[{_RAISED}]{{1,3}}(?!\w)"
+        rf"|(?:(?<={_LETTER_OF_WORD}{{3}})(?<!sin|cos|tan|log)|(?<=[.,;:!?\u2026)\]\"'\u2019\u201d\u00bb]))"
+        rf"[{_RAISED}]{{1,3}}(?!\w)"
     ),
     # Around bold, slanted and struck-out words.
     "mark": (r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"),

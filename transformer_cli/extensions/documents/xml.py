@@ -452,8 +452,8 @@ def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, 
 def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool) -> list[Edit]:
     """The target language of a file with both languages, if it names none; languages that the model does not translate are refused.
 
-    Where nothing is translated, nobody knows in which language its translations are. A file without a target whose target
-    language is its source language is a template: what writes it, as the compiler of Business Central, knows no other.
+    Where nothing is translated, nobody knows in which language its translations are. A file without a target whose
+    target language is its source language is a template: its writer, such as Business Central, knows no other language.
 
     Args:
         element: which names the languages.
