@@ -23,7 +23,13 @@ from transformer_cli.data.columns import (
     spoken_language,
 )
 from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_lines, refuse_utf_16
-from transformer_cli.data.sources.local_files import corpus_format, find_files, number_of_lines, without_compression
+from transformer_cli.data.sources.local_files import (
+    corpus_format,
+    find_files,
+    number_of_lines,
+    without_compression,
+    without_records,
+)
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.messages import for_shell, on_one_line
@@ -194,7 +200,7 @@ def _spoken_in(path: Path, encoding: str | None) -> tuple[str, str | None]:
 
 
 def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    files = without_records([path for path in sorted(folder.iterdir()) if path.is_file() and path.name[0] != "."])
     sides: dict[str, dict[str, Path]] = {}
     for path in files:
         language = _language_of_file(path)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import CleaningConfig, FilesData
+from transformer_cli.data.sources.local_files import find_files
 from transformer_cli.extensions.corpora.checks import inspect
 from transformer_cli.extensions.corpora.cleaning import clean_corpus
 from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
@@ -253,6 +254,25 @@ def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm)
     last = str(len(source) - 50 + 1)
     assert ["drop_near_leakage", last] in [row[:2] for row in removed]
     assert len(lines(tfm.folder / "out/dev.en")) == 50
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_table", [False, True])
+def test_the_folder_is_a_corpus_without_the_records_of_its_cleaning(tfm: Tfm, is_table: bool) -> None:
+    source, target = damaged()
+    if is_table:
+        pairs = "".join(f"{one}\t{other}\n" for one, other in zip(source, target, strict=True))
+        (tfm.folder / "a.tsv").write_text(pairs, encoding="utf-8")
+        assert tfm("data", "clean", "a.tsv", "--output", "out").exit_code == 0
+    else:
+        assert clean(tfm).exit_code == 0
+    (part,) = json.loads((tfm.folder / "out/report.json").read_text(encoding="utf-8"))["parts"]
+    languages = {"source_language": "en", "target_language": "it"}
+    data = FilesData.model_validate({"source": "files", "corpora": [{"path": str(tfm.folder / "out")}], **languages})
+    assert [path.name for path in find_files(data, 0)[0][1:]] == (part["files"] * 2)[:2]
+    assert len(find_files(data, 0)) == 1
+    finished = tfm("init", "out")
+    assert (finished.exit_code, "not used" in finished.talk) == (0, False), finished.talk
 
 
 def test_each_way_out_of_a_refusal_goes_on(tmp_path: Path) -> None:

@@ -107,6 +107,8 @@ _HINTS = {
     "a document: save its sentences as plain text or in a table": (".docx", ".doc", ".odt", ".rtf", ".pdf", ".html"),
     "a file of a saved data set: give the path of its folder": (".arrow",),
 }
+CLEANING_RECORDS, CLEANING_REPORT = ("line_numbers.tsv", "removed.tsv", "changed.tsv"), "report.json"
+"""What `tfm data clean` writes beside the pairs that are left: of a file a.tsv a.tsv.removed.tsv and the like, and one report."""
 _ABSENT = b"\n"  # stands for a missing line; no line contains a line feed
 
 
@@ -172,7 +174,7 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
         folder = paths[0]
         if (splits := saved_splits(folder)) is not None:
             return [_saved(folder, splits)]
-        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        paths = without_records([path for path in sorted(folder.iterdir()) if not path.name.startswith(".")])
         wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
         formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
         files = _assemble({path: kind for path, kind in formats.items() if kind in wanted}, languages)
@@ -186,6 +188,14 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
         return files
     formats = {path: corpus.format or _format(path, languages) for path in paths}
     return _assemble(formats, languages)
+
+
+def without_records(paths: Sequence[Path]) -> list[Path]:
+    """The files of a folder without what `tfm data clean` has recorded there."""
+    records = {f"{path.name}.{ending}" for path in paths for ending in CLEANING_RECORDS}
+    if records.isdisjoint(path.name for path in paths):
+        return list(paths)
+    return [path for path in paths if path.name not in {*records, CLEANING_REPORT}]
 
 
 def _saved(folder: Path, splits: Sequence[str]) -> CorpusFiles:

@@ -14,7 +14,7 @@ from transformer_cli.config import CleaningConfig
 from transformer_cli.config.schema import DataConfig
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import Alteration, DigestSet, alterations, drops, of_both_sides
-from transformer_cli.data.sources.local_files import without_compression
+from transformer_cli.data.sources.local_files import CLEANING_RECORDS, CLEANING_REPORT, without_compression
 from transformer_cli.extensions.corpora.cleaning_rules import CorpusRules
 from transformer_cli.extensions.corpora.drift import (
     WITHOUT_TRANSLATION,
@@ -237,7 +237,6 @@ def _forms(pair: SentencePair) -> tuple[str, str]:
     return plain_form(pair.source), plain_form(pair.target)
 
 
-REMOVED, CHANGED, NUMBERS, REPORT = "removed.tsv", "changed.tsv", "line_numbers.tsv", "report.json"
 _BREAKS = re.compile("[\\t\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]+")
 
 
@@ -287,7 +286,7 @@ def clean_corpus(data: DataConfig, rules: CorpusRules, folder: Path, *, seed: in
         held_out.close()
         report = {"parts": [one.to_json() for one in cleaned], "rules": rules.model_dump()}
         text = json.dumps(report, ensure_ascii=False, indent=1)
-        (unfinished / REPORT).write_text(text + "\n", encoding="utf-8", newline="\n")
+        (unfinished / CLEANING_REPORT).write_text(text + "\n", encoding="utf-8", newline="\n")
     return cleaned
 
 
@@ -363,7 +362,7 @@ class _FreeNames:
     """The names of the files of each part: those of the corpus, each used once."""
 
     def __init__(self, data: DataConfig) -> None:
-        self._data, self._used = data, {REPORT}
+        self._data, self._used = data, {CLEANING_REPORT}
 
     def of(self, part: NumberedPart) -> tuple[str, ...]:
         if part.files is None:
@@ -393,7 +392,7 @@ class _PartWriter:
         stem = f"{names[0]}."
         self._paths = [
             *(folder / name for name in names),
-            *(folder / (stem + ending) for ending in (NUMBERS, REMOVED, CHANGED)),
+            *(folder / (stem + ending) for ending in CLEANING_RECORDS),
         ]
         self._opened = ExitStack()
         self._files: list[TextIO] = []

@@ -78,7 +78,7 @@ def clean_command(
 
 def _require_free(folder: Path, *, force: bool) -> None:
     """Refuse a folder that exists already, and is none of an earlier cleaning or `force` is not given."""
-    from transformer_cli.extensions.corpora.cleaning import REPORT
+    from transformer_cli.data.sources.local_files import CLEANING_REPORT
 
     if not folder.exists() and not folder.is_symlink():
         if not folder.absolute().parent.is_dir():
@@ -86,9 +86,9 @@ def _require_free(folder: Path, *, force: bool) -> None:
         return
     if not force:
         raise CannotCreateError(f"{folder}: exists already", hint="give another --output, or add --force to replace it")
-    if not (folder / REPORT).is_file():
+    if not (folder / CLEANING_REPORT).is_file():
         raise CannotCreateError(
-            f"{folder}: not replaced, because it is no folder of tfm data clean (it has no {REPORT})",
+            f"{folder}: not replaced, because it is no folder of tfm data clean (it has no {CLEANING_REPORT})",
             hint="give another --output",
         )
 
