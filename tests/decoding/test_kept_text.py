@@ -97,6 +97,13 @@ def test_a_divided_sentence_begins_with_a_capital_letter_as_its_source_does() ->
     assert found.text[0].isupper()
 
 
+def test_no_sentence_is_lost_behind_a_full_stop_without_a_space() -> None:
+    """Training has seen late and we, so `late.we` is no name."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    [found] = of.translate(["The train is late.we wait."])
+    assert found.text == "Il treno è in ritardo. Aspettiamo."
+
+
 @pytest.mark.long
 @given(clauses=st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=3, unique=True), mark=marks)
 def test_a_text_within_the_lengths_of_the_training_is_never_divided(clauses: list[str], mark: str) -> None:

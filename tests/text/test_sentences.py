@@ -14,6 +14,7 @@ from transformer_cli.text.sentences import (
     cut_in_two,
     ends_sentence,
     gap_between,
+    split_at_missing_spaces,
     split_line,
     split_sentences,
     with_final_mark_of,
@@ -200,3 +201,24 @@ def test_a_text_without_a_mark_inside_is_one_sentence(text: str, language: str) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sentences, "_MAY_END", re.compile(""))  # look at each text
         assert split_sentences(text, language) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("The dog is big.please come", ["The dog is big.", "please come"]),
+        ("Good morning!where is it?so far.so good", ["Good morning!", "where is it?", "so far.", "so good"]),
+        # Words that are not known, names, addresses, abbreviations and numbers.
+        ("The dog is big.plizz come", ["The dog is big.plizz come"]),
+        (
+            "See www.big.please, a@big.please and big.please/come",
+            ["See www.big.please, a@big.please and big.please/come"],
+        ),
+        ("It is e.g.so, 1.please", ["It is e.g.so, 1.please"]),
+    ],
+)
+def test_a_sentence_ends_between_two_known_words_without_a_space(text: str, parts: list[str]) -> None:
+    known = set(["the", "dog", "is", "big", "please", "come", "good", "morning", "where", "it", "so", "far"])
+    found = split_at_missing_spaces(Sentence(text, " "), known)
+    assert [each.text for each in found] == parts
+    assert [each.gap for each in found] == [" ", *[""] * (len(parts) - 1)]

@@ -53,6 +53,7 @@ from transformer_cli.text.sentences import (
     Sentence,
     gap_between,
     in_sentence_case,
+    split_at_missing_spaces,
     split_line,
     split_sentences,
     with_ellipses,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # it explains what this pipeline reads and writes
     from transformer_cli.decoding.details import UnknownReplacement
 
 _LETTER = "a"
+_MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
 
@@ -245,6 +247,9 @@ class TextPipeline:
         sentences = [Sentence(text, "")]
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
+            if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
+                known = self.seen_words
+                sentences = [part for each in sentences for part in split_at_missing_spaces(each, known)]
         as_written = [sentence.text for sentence in sentences]
         if self.spellings is not None:
             sentences = [Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences]

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 from sentencex import get_sentence_boundaries
@@ -275,6 +275,25 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
             sentences.append(Sentence(text[start : first + len(part)], gap))
             start, gap, has_words = place, next_gap, False
     return [*sentences, Sentence(text[start:], gap)]
+
+
+# The words around an end without a space behind it, as in big.please; behind a capital letter split_sentences finds it.
+_END_IN_WORDS = re.compile(r"(?<![\w.@/])([^\W\d_]{2,40}[.!?])(?=([^\W\d_A-Z]{2,40})(?![\w.@/(]))")
+
+
+def split_at_missing_spaces(sentence: Sentence, known: Container[str]) -> list[Sentence]:
+    """A sentence in parts where a space is missing behind its end, as in "The dog is big.please come": both words are known, so they are no name.
+
+    Args:
+        sentence: of `split_sentences`.
+        known: the words that a model has seen.
+    """
+    sentences, start, gap = [], 0, sentence.gap
+    for found in _END_IN_WORDS.finditer(sentence.text):
+        if found[1][:-1] in known and found[2] in known and found[2].islower():
+            sentences.append(Sentence(sentence.text[start : found.end()], gap))
+            start, gap = found.end(), ""
+    return [*sentences, Sentence(sentence.text[start:], gap)]
 
 
 def split_sentences_around(spans: Sequence[Span], text: str, language: str) -> list[Sentence]:
