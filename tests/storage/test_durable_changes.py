@@ -44,6 +44,7 @@ STAGED = {
     "data/preparation.py",
     "data/selection.py",
     "data/sources/hub.py",
+    "decoding/glossary_files.py",
     "data/pairs.py",
     "extensions/lessons/exercises/learner_folder.py",
     "extensions/exchange/argos.py",
