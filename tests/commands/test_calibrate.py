@@ -16,7 +16,7 @@ from transformer_cli.data.preparation import fingerprint
 from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
-from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import CannotCreateError, DataError, MissingInputError, UsageError
 from transformer_cli.text.seen_words import SeenWords
 
 from ..experiments import forge
@@ -224,6 +224,17 @@ def test_options_without_sense_are_refused(options: dict[str, Any], said: str) -
     with pytest.raises(UsageError, match=said) as refused:
         calibrate_command(str(DOCS_RUN), **options)
     assert refused.value.hint is not None
+
+
+def test_the_calibration_of_the_package_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(DOCS_RUN, tmp_path / "demonstration")
+    monkeypatch.setattr("transformer_cli.checkpoint.trained_files.PACKAGED_RUN", (tmp_path / "demonstration").resolve())
+    monkeypatch.chdir(tmp_path)
+    before = (tmp_path / "demonstration" / CALIBRATION_FILE).read_bytes()
+    with pytest.raises(CannotCreateError, match="part of the installed package") as refusal:
+        calibrate_command("demonstration")
+    assert f"{(tmp_path / 'demonstration').resolve()}, to runs/NAME" in str(refusal.value.hint)
+    assert (tmp_path / "demonstration" / CALIBRATION_FILE).read_bytes() == before
 
 
 def test_too_little_text_is_refused(tmp_path: Path) -> None:

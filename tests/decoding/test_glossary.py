@@ -164,6 +164,18 @@ def test_what_is_left_out_of_a_table_is_named(tmp_path: Path, caplog: pytest.Log
     assert "terms.tsv:1: the terms are in the columns source and target; left out: notes" in caplog.text
 
 
+@pytest.mark.parametrize("head", ["form", "Form", "form="])
+def test_the_columns_of_case_and_forms_are_used_and_not_called_left_out(
+    head: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    table = f"source\ttarget\tcase\tnote\t{head}\nTurkey\tTurchia\tcase\ta country\tTurchie\ndog\tcane\t\t\tform=cani\n"
+    first, second = read_glossary(written(tmp_path, table.encode())).entries
+    assert (first.keeps_case, first.other_forms) == (True, ("Turchie",))
+    assert (second.keeps_case, second.other_forms) == (False, ("cani",))
+    assert caplog.text.rstrip().endswith("left out: note")
+
+
 @pytest.mark.parametrize("first", ["dog\tcane\ta pet", "one\ttwo\tthree", "English\tItalian\tGerman", "source\tx\ty"])
 def test_a_table_whose_columns_nobody_names_is_refused_with_what_to_do(tmp_path: Path, first: str) -> None:
     with pytest.raises(DataError, match=r"terms\.tsv:1: .* is not a column of a glossary") as refusal:

@@ -78,6 +78,8 @@ Loaded = TypeVar("Loaded")
 MAX_SHOWN = 8
 """The most names or reasons in one message."""
 DEMONSTRATION = "demonstration"
+PACKAGED_RUN = Path(__file__).resolve().parents[1] / DEMONSTRATION
+"""The model that comes along, in an installed package: all folders of a user share it, so nothing changes it."""
 """The name by which `--run` finds the small model that comes with tfm, if no run and no path has this name."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
 
@@ -140,9 +142,8 @@ def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) 
 
 def demonstration_run() -> Path:
     """The folder of the small model that comes with tfm: English to Italian, trained on the built-in corpus."""
-    package = Path(__file__).resolve().parents[1]
-    folder = package / DEMONSTRATION  # in an installed package
-    return folder if folder.is_dir() else package.parent / "docs" / "run"  # in a clone
+    package = PACKAGED_RUN.parent
+    return PACKAGED_RUN if PACKAGED_RUN.is_dir() else package.parent / "docs" / "run"  # in a clone
 
 
 def _newest(runs_folder: Path) -> Path:

@@ -28,7 +28,7 @@ from transformer_cli.commands.validate import (
     check_text,
     pairs_to_score,
 )
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.run_folder import RunFolder
@@ -137,6 +137,7 @@ def calibrated_run(
         CannotCreateError: the folder of the run may not be written.
         DataError: there is too little text.
     """
+    from transformer_cli.checkpoint import trained_files
     from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.decoding.loading import load_run
@@ -160,6 +161,11 @@ def calibrated_run(
         raise UsageError(
             f"{loaded.trained.folder}: a checkpoint outside of a run has no place for a calibration",
             hint="name a run folder: --run FOLDER",
+        )
+    if folder.path.resolve() == trained_files.PACKAGED_RUN:
+        raise CannotCreateError(
+            f"{run or trained_files.DEMONSTRATION}: this model is a part of the installed package, and so is its calibration",
+            hint=f"copy its folder, {folder.path.resolve()}, to runs/NAME; then: tfm calibrate --run NAME",
         )
     path = folder.path / CALIBRATION_FILE
     require_place(path)

@@ -154,7 +154,7 @@ WHEN_TRANSLATING = {
 OPTIONS = {
     "--run": "model checkpoint path config",
     "--config": "cfg yaml run",
-    "--input": "in file i input-file src source",
+    "--input": "in file i input-file src source document doc",
     "--source": "src",
     "--target": "tgt",
     "--output": "tgt o out output-file",

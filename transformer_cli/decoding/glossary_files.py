@@ -74,10 +74,10 @@ def _of_text(path: Path, name: str, given: str | None) -> Glossary:
     entries: list[GlossaryEntry] = []
     if rows and (columns := _named_columns(rows[0][1])) is not None:
         (place, names), *rows = rows
-        _log_left_out(names, columns, place)
+        _log_left_out(names, columns, rows, place)
         if not _ROLES[0].fullmatch(names[columns[0]]):  # the languages are compared with those of the translation
             entries.append(GlossaryEntry(names[columns[0]], names[columns[1]], place=place))
-        rows = [(place, _of_columns(cells, columns)) for place, cells in rows]
+        rows = [(place, _of_columns(names, cells, columns)) for place, cells in rows]
     entries += [_entry(cells, place) for place, cells in rows]
     if not entries:
         logger.warning("%s: no term is in this glossary", name)
@@ -128,18 +128,28 @@ def _named_columns(cells: Sequence[str]) -> tuple[int, int] | None:
     return (named[0], named[1]) if len(named) == 2 and len({named_language(cells[n]) for n in named}) == 2 else None
 
 
-def _log_left_out(cells: Sequence[str], columns: Sequence[int], place: str) -> None:
-    source, target = (on_one_line(cells[column], _SHOWN_CHARACTERS) for column in columns)
-    others = ", ".join(cell for n, cell in enumerate(cells) if cell and n not in columns)
-    logger.info(
-        "%s: the terms are in the columns %s and %s; left out: %s", place, source, target, on_one_line(others, 200)
-    )
+def _log_left_out(
+    names: Sequence[str], columns: Sequence[int], rows: Sequence[tuple[str, list[str]]], place: str
+) -> None:
+    source, target = (on_one_line(names[column], _SHOWN_CHARACTERS) for column in columns)
+    used = {n for _, cells in rows for n in range(len(cells)) if _flag(names, cells, n)}
+    others = ", ".join(name for n, name in enumerate(names) if name and n not in {*columns, *used})
+    left_out = f"; left out: {on_one_line(others, 200)}" if others else ""
+    logger.info("%s: the terms are in the columns %s and %s%s", place, source, target, left_out)
 
 
-def _of_columns(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
+def _of_columns(names: Sequence[str], cells: Sequence[str], columns: Sequence[int]) -> list[str]:
     """The source term, the target term, and what else says something about the entry."""
     terms = [cells[column] if column < len(cells) else "" for column in columns]
-    return terms + [cell for n, cell in enumerate(cells) if n not in columns and cell and _is_flag(cell)]
+    return terms + [flag for n in range(len(cells)) if n not in columns and (flag := _flag(names, cells, n))]
+
+
+def _flag(names: Sequence[str], cells: Sequence[str], number: int) -> str:
+    """What a cell says about its entry, as `case` or `form=TEXT`; in a column named form the text alone is enough. Else nothing."""
+    cell = cells[number]
+    if cell and not _is_flag(cell) and number < len(names) and names[number].casefold() in ("form", _FORM):
+        cell = _FORM + cell
+    return cell if _is_flag(cell) else ""
 
 
 def _require_one_direction(rows: Sequence[tuple[str, list[str]]]) -> None:

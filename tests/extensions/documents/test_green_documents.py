@@ -130,6 +130,12 @@ def test_a_table_has_the_trust_of_each_new_translation_beside_it() -> None:
     assert plain.data.decode().splitlines()[:2] == ["id;English;Italian;Number", "1;sure words;SURE WORDS;1"]
 
 
+def test_a_table_without_a_new_column_says_that_no_marks_are_written(caplog: pytest.LogCaptureFixture) -> None:
+    table = "English,Italian\nThe dog,\n"
+    read_csv(table.encode(), ReadingOptions(("English=Italian",), has_trust=True))
+    assert "no column of marks is written" in caplog.text
+
+
 def test_a_plural_is_green_only_if_all_of_its_branches_are() -> None:
     text = "{n, plural, one {sure} other {a guess}}"
     unit = XLIFF.replace("sure words", text)

@@ -1,6 +1,7 @@
 """CSV and TSV: the cells of chosen columns are translated, in their place or into another column; the dialect, quotes and line ends of all others stay."""
 
 import csv
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -21,6 +22,8 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.strings import string_of, tagged_segment
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
+
+logger = logging.getLogger(__name__)
 
 _DELIMITERS = ",;\t|"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
@@ -63,6 +66,11 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
         return SplicedDocument(content, ())
     names = [cell.value.strip() for cell in rows[0]]
     ways = _ways(names, options.columns, has_trust=options.has_trust)
+    if options.has_trust and not options.is_repeated and not any(way.new_name for way in ways):
+        logger.warning(
+            "--mark: no column of marks is written, because none of the columns with translations is new; "
+            "messages name the texts that are not green"
+        )
     # Columns with names have a first row that is not translated.
     has_names = any(not way.has_number for way in ways)
     copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names, has_trust=options.has_trust)
