@@ -215,10 +215,28 @@ def test_a_text_without_a_mark_inside_is_one_sentence(text: str, language: str) 
             ["See www.big.please, a@big.please and big.please/come"],
         ),
         ("It is e.g.so, 1.please", ["It is e.g.so, 1.please"]),
+        ("La Sig.ra e la dott.ssa", ["La Sig.ra e la dott.ssa"]),
     ],
 )
 def test_a_sentence_ends_between_two_known_words_without_a_space(text: str, parts: list[str]) -> None:
-    known = set(["the", "dog", "is", "big", "please", "come", "good", "morning", "where", "it", "so", "far"])
+    known = {
+        "the",
+        "dog",
+        "is",
+        "big",
+        "please",
+        "come",
+        "good",
+        "morning",
+        "where",
+        "it",
+        "so",
+        "far",
+        "Sig",
+        "ra",
+        "dott",
+        "ssa",
+    }
     found = split_at_missing_spaces(Sentence(text, " "), known)
     assert [each.text for each in found] == parts
     assert [each.gap for each in found] == [" ", *[""] * (len(parts) - 1)]

@@ -278,7 +278,12 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
 
 
 # The words around an end without a space behind it, as in big.please; behind a capital letter split_sentences finds it.
-_END_IN_WORDS = re.compile(r"(?<![\w.@/])([^\W\d_]{2,40}[.!?])(?=([^\W\d_A-Z]{2,40})(?![\w.@/(]))")
+# sig.ra and dott.ssa are words, whose parts a training has seen, too.
+_END_IN_WORDS = re.compile(
+    r"(?<![\w.@/])(?!(?:sigg?|dott|prof|avv|ing|arch|rag|geom|egr|gent|spett|pag|nr|ca|bzw|vgl|etc|ecc|tel|dr|mrs?)\.)"
+    r"([^\W\d_]{2,40}[.!?])(?=([^\W\d_]{2,40})(?![\w.@/(]))",
+    re.IGNORECASE,
+)
 
 
 def split_at_missing_spaces(sentence: Sentence, known: Container[str]) -> list[Sentence]:
