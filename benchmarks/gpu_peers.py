@@ -472,11 +472,12 @@ class Child:
     def __init__(self, name: str, task: Task) -> None:
         command = [sys.executable, __file__, str(task.root), "--inside", name, json.dumps(task.options)]
         self.log = task.folder / f"{name}.log"
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log.open("w"), text=True
-        )
+        pipe = subprocess.PIPE
+        with self.log.open("w", encoding="utf-8") as log:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True)
         self._lines: queue.Queue[Row | None] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -511,6 +512,11 @@ class Child:
         """End the process, if it still runs."""
         self._process.kill()
         self._process.wait()
+        self._reader.join(timeout=5.0)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
 
 
 def compare(task: Task, names: list[str], limit: float) -> Iterator[Row]:
