@@ -79,6 +79,12 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
         assert counts == {sum(len(request.ids) for request in requests)}
 
 
+def test_forced_translations_of_all_engines_take_as_many_steps() -> None:
+    """With the mean length of 2, 4 and 9 tokens, CTranslate2 would end after 5 steps, and PyTorch after 9."""
+    requests = [Request((*range(2, 2 + length),)) for length in (9, 2, 4)]
+    assert decoding.of_one_length(requests) == [Request((2, 3, 4, 5)), Request((2, 3, 4, 5))]
+
+
 @pytest.mark.long
 def test_without_ctranslate2_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

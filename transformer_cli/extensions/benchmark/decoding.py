@@ -3,6 +3,7 @@
 import copy
 import itertools
 import logging
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -302,6 +303,8 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
     device, figures = subject.machine.device, list[Figures]()
     unit, pipeline = measuring.unit_of_speed(device.type), subject.translator(1).pipeline
     requests = [part for line in lines for part in pipeline.prepare(line).requests]
+    if subject.is_forced:
+        requests = of_one_length(requests)
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
         options = subject.config.decoding.best_of_beam(beam_size)
@@ -334,12 +337,22 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
     return {
         "processor": processor_name(),
         "num_threads": subject.num_threads,
-        "num_lines": len(lines),
+        "num_lines": len(requests) if subject.is_forced else len(lines),
         "num_rounds": num_rounds,
         "unit": unit,
         "figures": figures,
         "left_out": left_out,
     }
+
+
+def of_one_length(requests: Sequence[Request]) -> list[Request]:
+    """The sources that have at least the median length, cut to it.
+
+    CTranslate2 forces one length for all translations of a batch. Where lengths differ, the other engine would take as many steps
+    as the longest source has tokens, and CTranslate2 as many as the mean.
+    """
+    length = statistics.median_high(len(request.ids) for request in requests)
+    return [request._replace(ids=request.ids[:length]) for request in requests if len(request.ids) >= length]
 
 
 def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], list[str]]:
@@ -380,7 +393,7 @@ def _other_engine(weights: Transformer, subject: Subject, precision: str) -> Tra
 
 
 def _forced(translator: Any, vocabulary_size: int) -> Translate:
-    """CTranslate2 with forced lengths: it has one length for all translations of a batch, so it takes the mean."""
+    """CTranslate2 with forced lengths; see `of_one_length`."""
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> int:
         num_tokens = 0
@@ -391,7 +404,7 @@ def _forced(translator: Any, vocabulary_size: int) -> Translate:
             max_items=max(1, MAX_LOGITS // (options.beam_size * vocabulary_size)),
         )
         for batch in batches:
-            length = round(sum(len(request.ids) for request in batch) / len(batch))
+            length = len(batch[0].ids)
             results = translator.translate_batch(
                 [[str(token) for token in request.ids] for request in batch],
                 beam_size=options.beam_size,
