@@ -4,10 +4,12 @@
     python benchmarks/gpu.py attention
     python benchmarks/gpu.py training --config wmt14-en-de-base.yaml --set data.root=PATH --set tokenizer.kind=wordlevel
     python benchmarks/gpu.py training --config wmt14-en-de-base.yaml --set ... --set runtime.compile=true --json FILE
+    python benchmarks/gpu.py decoding --config wmt14-en-de-base.yaml --set ... --set runtime.cuda_graphs=true
 
 `tfm benchmark` measures a config too, with more figures and trials of other settings; this script adds what decides whether its
 counts (`benchmarks/operations.py`) are right: the kernels of an update with their times, seconds until the first update ends, and kinds of
-attention side by side. `corpus` writes sentence pairs of random words, whose lengths and frequencies are like those of WMT 2014 English-German
+attention side by side. `decoding` translates 1, 16 and 64 sentences of about 25 tokens with random weights, in turns with CTranslate2 if it is
+installed, and prints what takes the time of the last of these searches. `corpus` writes sentence pairs of random words, whose lengths and frequencies are like those of WMT 2014 English-German
 (log-normal lengths, Zipf's law), so that a config of that corpus can be measured without it.
 """
 
@@ -32,11 +34,14 @@ from torch.nn import functional as F
 
 from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring
+from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee, data_to_measure
-from transformer_cli.process.device import let_segments_grow
+from transformer_cli.model import Transformer
+from transformer_cli.process.device import let_segments_grow, prepare_machine, seed_everything
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NUM_WORDS = 36_996
+NUM_WORDS_OF_A_LINE = 25
 PAIRS = {"train": 150_000, "newstest2013": 600, "newstest2014": 600}
 LOCK = Path(tempfile.gettempdir()) / "tfm-benchmark-gpu.lock"
 SMALLER = 1 if DEVICE.type == "cuda" else 100
@@ -242,6 +247,49 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
     return found
 
 
+# Translation with a config's model.
+
+
+def measure_decoding(config_path: str, overrides: list[str], sizes: list[int], num_rounds: int) -> Iterator[str]:
+    """Lines with the target tokens a second of this engine and CTranslate2 in turns, greedy and with a beam; then a profile of one search.
+
+    Args:
+        config_path, overrides: see `tfm benchmark --decode`.
+        sizes: numbers of sentences that are translated together.
+        num_rounds: translations of each, after one to warm up. The first ones of a shape are slower, as its steps are recorded.
+    """
+    from torch.profiler import profile
+
+    config = load_config(config_path, overrides)
+    prepare_machine(config.runtime)
+    with data_to_measure(config) as (data, _):
+        sources = [pair.source.split() for pair in data.validation]
+        tokenizers = data.source_tokenizer, data.target_tokenizer
+    seed_everything(config.seed, "weights")
+    model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
+    subject = Subject(model, tokenizers, config, is_forced=True)
+    lines = [" ".join(words[:NUM_WORDS_OF_A_LINE]) for words in sources if len(words) >= NUM_WORDS_OF_A_LINE]
+    for size in sizes:
+        turns = engines_in_turns(subject, lines[:size], (1, USUAL_BEAM), num_rounds=num_rounds)
+        for one in turns["figures"]:
+            speed, who = one["target_tokens_per_second"], f"{one['engine']} {one['precision']}"
+            yield (
+                f"{turns['num_lines']:3} sentences, beam {one['beam_size']}: {who:22} {speed['median']:10,.0f} tokens a second "
+                f"({speed['low']:,.0f} to {speed['high']:,.0f})"
+            )
+        yield from turns["left_out"]
+    translator = subject.translator(1)
+    prepared = [part for line in lines[: sizes[-1]] for part in translator.pipeline.prepare(line).requests]
+    requests, options = of_one_length(prepared), config.decoding.best_of_beam(1)
+    for _ in range(12 if DEVICE.type == "cuda" else 1):
+        took = milliseconds(lambda: translator.engine.translate(requests, options))
+    with profile(acc_events=True) as profiler:
+        milliseconds(lambda: translator.engine.translate(requests, options))
+    yield f"greedy search of {len(requests)} sentences, {len(requests[0].ids)} steps: {took:.1f} ms without the profiler, whose times are"
+    for key in dict.fromkeys(("self_cpu_time_total", f"self_{DEVICE.type}_time_total")):
+        yield profiler.key_averages().table(sort_by=key, row_limit=20, max_name_column_width=60)
+
+
 @contextmanager
 def the_gpu_alone() -> Iterator[None]:
     """Other processes of this script wait until the block ends, so that one can import and read data while another measures."""
@@ -276,6 +324,11 @@ def main() -> None:
     training.add_argument("--updates", type=int, default=30)
     training.add_argument("--kernels", type=int, default=25, help="how many are printed")
     training.add_argument("--json", type=Path)
+    decoding = modes.add_parser("decoding")
+    decoding.add_argument("--config", default="wmt14-en-de-base.yaml")
+    decoding.add_argument("--set", action="append", default=[])
+    decoding.add_argument("--sentences", type=int, nargs="+", default=[1, 16, 64])
+    decoding.add_argument("--rounds", type=int, default=8)
     arguments = parser.parse_args()
     let_segments_grow()
     if arguments.mode == "corpus":
@@ -283,6 +336,8 @@ def main() -> None:
         return
     if arguments.mode == "attention":
         lines = measure_attention(arguments.heads, arguments.width, arguments.cells)
+    elif arguments.mode == "decoding":
+        lines = measure_decoding(arguments.config, arguments.set, arguments.sentences, arguments.rounds)
     else:
         found = measure_training(arguments.config, arguments.set, arguments.updates)
         if arguments.json is not None:
@@ -290,6 +345,7 @@ def main() -> None:
         lines = lines_of(found, arguments.kernels)
     for line in lines:
         sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ def test_the_warm_up_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (row["size"], row["updates"], row["tokens"]) == (25, 2, 5.0)
 
 
+@pytest.mark.heavy
 def test_no_target_of_the_plain_model_depends_on_later_words_or_on_padding(tmp_path: Path) -> None:
     torch.manual_seed(1)
     model = peers.PlainTransformer(task_in(tmp_path), {"pad": 0, "num_words": 20}).eval()

@@ -81,3 +81,17 @@ def test_a_training_is_measured_with_its_parts(tmp_path: Path, monkeypatch: pyte
     assert 0 <= found["padding"] < 1
     assert sum(found["phases"].values()) == pytest.approx(1, abs=0.01)
     assert 0 < found["target_tokens_per_update"] <= 8 * 11
+
+
+@pytest.mark.heavy
+def test_each_engine_has_a_line_for_each_number_of_sentences_and_a_search_is_profiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu, "NUM_WORDS_OF_A_LINE", 6)
+    lines = [*gpu.measure_decoding("copy.yaml", [*TINY], [1, 2], 1)]
+    for size, beam_size in ((1, 1), (1, 4), (2, 1), (2, 4)):
+        [own] = [one for one in lines if one.startswith(f"  {size} sentences, beam {beam_size}: torch float32")]
+        assert own.split("torch float32")[1].split()[1:4] == ["tokens", "a", "second"]
+    *_, before, table = lines
+    assert before.startswith("greedy search of 2 sentences, ")
+    assert "Self CPU" in table
