@@ -104,6 +104,23 @@ def test_a_recorded_step_has_the_scores_of_a_step_that_runs_alone(
                 torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("settings", VARIANTS[::3], ids=str)
+def test_the_last_rows_stay_when_the_first_sentences_end(settings: dict[str, Any]) -> None:
+    """The row that goes on has a number that the next recording, which is for fewer rows, does not have."""
+    model, random = gpu_model(**settings), torch.Generator().manual_seed(1)
+    (source_ids, mask), kept = sources(3, 5, 4, 5, 2), torch.tensor([4, 4, 3])
+    with torch.inference_mode():
+        memory = model.encode(source_ids, mask)
+        both = RecordedSteps(model, record).start(memory, mask), model.start_decoding(memory, mask)
+        for step in range(9):
+            ids = torch.randint(2, TARGET_VOCAB_SIZE, (5 if step < 4 else 3,), generator=random)
+            found, wanted = (one.advance(ids) for one in both)
+            torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+            if step in (3, 6):
+                for one in both:
+                    one.select(kept if step == 3 else torch.tensor([2, 2, 0]), keeps_sources=False)
+
+
 @pytest.mark.long
 def test_buffers_grow_with_the_number_of_tokens_rows_and_source_tokens() -> None:
     model, recorded = gpu_model(), RecordedSteps(gpu_model(), record)

@@ -131,6 +131,7 @@ class _Buffers:
         self._steps: dict[StepShape, Work] = {}
         self._uses: dict[StepShape, int] = {}
         self._size = StepShape(0, 0, 0)
+        self._num_rows = 0
 
     def take(
         self,
@@ -156,6 +157,7 @@ class _Buffers:
         self._is_source[:num_rows, :source_length] = True if is_source is None else is_source
         self._is_source[:num_rows, source_length:] = False
         self._rows.copy_(self._identity)
+        self._num_rows = num_rows
         self._position.fill_(length)
 
     def select(self, rows: Tensor, *, keeps_sources: bool) -> None:
@@ -163,8 +165,14 @@ class _Buffers:
         num_rows = len(rows)
         self._make_room(num_rows, 0, 0, self._sources)
         chosen = self._rows[rows]
-        self._rows.zero_()
-        self._rows[:num_rows] = chosen
+        if _rounded(num_rows) < _rounded(self._num_rows):  # the next step sees fewer rows, and not all that are chosen
+            for kept in (self._targets, self._states):
+                kept[:, :num_rows] = kept.index_select(1, chosen)
+            self._rows.copy_(self._identity)
+        else:
+            self._rows.zero_()
+            self._rows[:num_rows] = chosen
+        self._num_rows = num_rows
         if not keeps_sources:
             self._sources[:, :num_rows] = self._sources[:, rows]
             self._is_source[:num_rows] = self._is_source[rows]
@@ -174,7 +182,7 @@ class _Buffers:
         num_rows = len(last_ids)
         self._make_room(num_rows, source_length, target_length + 1, self._sources)
         shape = StepShape(
-            1 << (num_rows - 1).bit_length(),
+            _rounded(num_rows),
             max(LEAST_LENGTH, rounded_up(source_length)),
             max(LEAST_LENGTH, 1 << target_length.bit_length()),
         )
@@ -278,6 +286,10 @@ class _Buffers:
             for name in ("_targets", "_sources", "_states", "_is_source", "_rows", "_position"):
                 into, what = getattr(self, name), had[name]
                 into[tuple(map(slice, what.shape))] = what
+
+
+def _rounded(num_rows: int) -> int:
+    return 1 << (num_rows - 1).bit_length()
 
 
 class _Cache(NamedTuple):
