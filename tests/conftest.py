@@ -198,9 +198,8 @@ def _flags_of_torch() -> tuple[object, ...]:
         torch.get_float32_matmul_precision(),
         torch.backends.cudnn.deterministic,
         torch.backends.cudnn.benchmark,
-        # On a GPU, `prepare_machine` chooses the kernels of attention for the whole process.
-        torch.cuda.is_initialized()
-        or (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.cudnn_sdp_enabled()),
+        # With a GPU, `prepare_machine` chooses the kernels of attention for the whole process.
+        torch.cuda.is_available() or (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.cudnn_sdp_enabled()),
     )
 
 

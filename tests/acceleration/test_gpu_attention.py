@@ -19,8 +19,8 @@ from ..model.samples import Sample, sample, small_model
 GPU = torch.device("meta")  # any device but a CPU; the parameters stay on the CPU
 
 
-def fused_model(*arguments: Any) -> Transformer:
-    return accelerate(small_model(*arguments), GPU)
+def fused_model(*arguments: Any, **settings: Any) -> Transformer:
+    return accelerate(small_model(*arguments, **settings), GPU)
 
 
 @pytest.fixture
@@ -91,7 +91,8 @@ def test_no_mask_is_bit_for_bit_a_mask_that_hides_nothing() -> None:
 def test_on_a_gpu_the_memory_efficient_kernel_accepts_every_attention(
     lengths: tuple[int, int],
 ) -> None:
-    model, batch = fused_model(torch.bfloat16).cuda(), sample(lengths, (8, 8))
+    # The kernel needs heads whose width is a multiple of 8.
+    model, batch = fused_model(torch.bfloat16, d_model=16, num_heads=2).cuda(), sample(lengths, (8, 8))
     mask = None if lengths == (8, 8) else batch.source_mask.cuda()
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION):
         logits = model(batch.source_ids.cuda(), mask, batch.decoder_input_ids.cuda())

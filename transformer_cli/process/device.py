@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from transformer_cli import __version__
 from transformer_cli.process.errors import ConfigError, TryAgainError
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ def environment(kernels: str | None) -> dict[str, Any]:
     """
     packages = ("torch", "datasets", "tokenizers", "sacrebleu", "jiwer", "numpy")
     return {
-        "tfm": metadata.version("transformer-cli"),
+        "tfm": __version__,  # also where the package is not installed, but found through PYTHONPATH
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in packages},
         "system": f"{platform.system()} {platform.machine()}",
