@@ -22,11 +22,9 @@ HEAVY = (
     "torch.utils.tensorboard",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
-    "datasets",
     "pyarrow",
     "sacrebleu.metrics",
     "jiwer",
-    "torch._dynamo",
 )
 
 
