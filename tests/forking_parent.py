@@ -13,6 +13,7 @@ import pkgutil
 import signal
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,9 @@ HEAVY = (
     "torch.utils.tensorboard",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
-    "datasets",
     "pyarrow",
     "sacrebleu.metrics",
     "jiwer",
-    "torch._dynamo",
 )
 
 
@@ -37,6 +36,9 @@ def import_everything() -> None:
         importlib.import_module(name)
     sys.path.insert(0, str(TESTS))
     importlib.import_module("fault_points")
+    # At its end, PyTorch takes back what it registered, one by one: half of the time of a small command.
+    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
+        finalizer.atexit = False
     gc.collect()
     gc.freeze()  # garbage collection in a child does not touch, and so not copy, these objects
 

@@ -33,6 +33,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
@@ -240,6 +241,7 @@ def test_a_tilde_in_quotation_marks_is_explained(
     assert talk.endswith(f"a shell replaces ~ by the home folder only outside of quotation marks: {meant}\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sentences", "is_told"),
     [

@@ -144,6 +144,7 @@ def test_a_fixed_space_comes_back_beside_what_the_translation_has_too(
     assert with_fixed_spaces(Line(line.replace("~", " ")), copied(line, plain)).text == plain
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protects", [False, True])
 def test_a_translated_line_has_the_fixed_spaces_of_its_numbers_and_placeholders(
     trained: Translator, protects: bool

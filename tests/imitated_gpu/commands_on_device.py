@@ -6,17 +6,19 @@ LIBRARY is the compiled `device.cpp`. RECORDER is a function of `recorded_operat
 the exit code, the output and the messages of each command.
 """
 
+import ctypes
 import json
 import os
 import sys
 import traceback
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import matplotlib.figure  # noqa: F401  what commands import when they need it: here once, and not in each child
 import recorded_operations
 import torch
+import torch.utils.tensorboard
 
 from transformer_cli import cli
 from transformer_cli.process import device as runtime
@@ -53,12 +55,9 @@ class DeviceModule:
 
 def register(library: Path) -> None:
     """Make the compiled device known to PyTorch, under its name."""
-    spec = spec_from_file_location(library.stem, library)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    recorded_operations.num_transfers = module.num_transfers
+    transfers = ctypes.CDLL(str(library)).transfers
+    transfers.restype = ctypes.c_int64
+    recorded_operations.num_transfers = transfers
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, DeviceModule())
     torch.utils.generate_methods_for_privateuse1_backend()

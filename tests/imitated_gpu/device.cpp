@@ -6,14 +6,15 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <torch/extension.h>
+#include <torch/library.h>
 
 #include <algorithm>
 #include <atomic>
@@ -181,20 +182,39 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&compute>()); }
 
+namespace at::autocast {  // its header takes longer to compile than all else here
+TORCH_API Tensor cached_cast(ScalarType, const Tensor&, DeviceType);
+TORCH_API ScalarType get_autocast_dtype(DeviceType);
+}
+
+namespace {
+
+// Compute with all tensors of one type.
+void cast_and_compute(at::ScalarType type, const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::DispatchKey::AutocastPrivateUse1);
+  for (auto argument = stack->end() - operation.schema().arguments().size(); argument != stack->end(); ++argument)
+    if (argument->isTensor()) *argument = at::autocast::cached_cast(type, argument->toTensor(), kDevice.type());
+  operation.callBoxed(stack);
+}
+
+void lower(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  cast_and_compute(at::autocast::get_autocast_dtype(kDevice.type()), operation, stack);
+}
+
+void fp32(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  cast_and_compute(at::kFloat, operation, stack);
+}
+
+}  // namespace
+
 // What autocast computes in the lower precision, and what in float32.
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
-  KERNEL_PRIVATEUSEONE(linear, lower_precision_fp)
-  KERNEL_PRIVATEUSEONE(matmul, lower_precision_fp)
-  KERNEL_PRIVATEUSEONE(bmm, lower_precision_fp)
-  KERNEL_PRIVATEUSEONE(baddbmm, lower_precision_fp)
-  KERNEL_PRIVATEUSEONE(scaled_dot_product_attention, lower_precision_fp)
-  KERNEL_PRIVATEUSEONE(softmax, int, fp32)
-  KERNEL_PRIVATEUSEONE(log_softmax, int, fp32)
-  KERNEL_PRIVATEUSEONE(layer_norm, fp32)
+  for (const auto name : {"linear", "matmul", "bmm", "baddbmm", "scaled_dot_product_attention"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&lower>());
+  for (const auto name : {"softmax.int", "log_softmax.int", "layer_norm"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fp32>());
 }
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("num_transfers", [] { return num_transfers.load(); });
-}
+extern "C" int64_t transfers() { return num_transfers; }

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,12 @@ ROOT = HERE.parents[1]
 
 
 def compiled(library: Path) -> Path:
-    """The device as a library of this PyTorch and this Python."""
-    folders = [*include_paths(), sysconfig.get_paths()["include"]]
-    options = ["-std=c++20", "-O0", "-shared", "-fPIC"]
-    options += [f"-DTORCH_EXTENSION_NAME={library.stem}"]
+    """The device as a library of this PyTorch."""
+    options = ["-std=c++20", "-O0", "-shared", "-fPIC", "-DAT_PER_OPERATOR_HEADERS"]
     options += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
-    options += [option for folder in folders for option in ("-isystem", folder)]
+    options += [option for folder in include_paths() for option in ("-isystem", folder)]
     linked = [f"-L{folder}" for folder in library_paths()]
-    linked += ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
+    linked += ["-lc10", "-ltorch_cpu", "-ltorch"]
     source = str(HERE / "device.cpp")
     subprocess.run(["g++", *options, source, *linked, "-o", str(library)], check=True)
     return library

@@ -23,12 +23,16 @@ TFM = [sys.executable, "-m", "transformer_cli"]
 ENVIRON = os.environ | ENVIRONMENT
 LISTING = """\
 import sys
-sys.argv = ["tfm", *{arguments}]
 from transformer_cli.__main__ import main
-try:
-    main()
-finally:
-    print("IMPORTED", *sorted(sys.modules), file=sys.stderr)
+for arguments in {arguments}:
+    sys.argv = ["tfm", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+    finally:
+        print("IMPORTED", *sorted(sys.modules), file=sys.stderr)
 """
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", "rich"}
 NOT_FOR_A_SENTENCE = {
@@ -51,7 +55,7 @@ def run(command: list[str], folder: Path, **options: object) -> subprocess.Compl
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
 def test_help_imports_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
-    script = LISTING.format(arguments=arguments)
+    script = LISTING.format(arguments=[arguments])
     finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
     assert finished.returncode == 0
     imported = set(finished.stderr.decode().partition("IMPORTED")[2].split())
@@ -61,19 +65,21 @@ def test_help_imports_nothing_heavy(tmp_path: Path, arguments: list[str]) -> Non
     assert ("pydantic" if arguments == ["--help"] else "transformer_cli.config") not in imported
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_training_and_translating_import_no_tracer(tmp_path: Path, optimizer: str) -> None:
+def test_training_and_translating_import_no_tracer(tmp_path: Path) -> None:
     """`torch._dynamo`, which only `torch.compile` needs, takes 1.5 seconds and 70 MB; a run on one CPU does without."""
-    config = str(write_tiny(tmp_path))
-    settings = ["--set", f"training.optimizer={optimizer}", "--set", "model.tie_embeddings=none"]
-    translate = ["translate", "--set", "decoding.engine=torch", "1 2 3"]
-    commands = [["train", "--config", config, *settings], translate]
-    for arguments in commands if optimizer == "adam" else commands[:1]:
-        script = LISTING.format(arguments=arguments)
-        finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
-        talk = finished.stderr.decode()
-        assert finished.returncode == 0, talk
-        imported = set(talk.partition("IMPORTED")[2].split())
+    train = ["train", "--config", str(write_tiny(tmp_path)), "--set", "model.tie_embeddings=none"]
+    commands = [
+        [*train, "--set", "training.optimizer=adam"],
+        ["translate", "--set", "decoding.engine=torch", "1 2 3"],
+        [*train, "--set", "training.optimizer=muon", "--set", "name=other"],
+    ]
+    script = LISTING.format(arguments=commands)
+    finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
+    talk = finished.stderr.decode()
+    assert finished.returncode == 0, talk
+    after_each = [set(line.split()) for line in talk.split("IMPORTED")[1:]]
+    assert len(after_each) == len(commands)
+    for imported in after_each:
         assert "torch" in imported
         assert not {"torch._dynamo", "sympy"} & imported
 
@@ -108,12 +114,9 @@ def test_closed_standard_streams_are_no_error(tfm: Tfm) -> None:
     assert (tfm.folder / "out.txt").read_bytes() == b"", "no input, no output"
 
 
-def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
+def test_a_cold_resume_equals_a_warm_run(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
     """Every new process has other hash seeds and addresses; the signal comes from outside, at any time."""
     config = write_tiny(tfm.folder)
-    assert tfm("train", "--config", config).exit_code == 0
-    warm = essence(tfm.folder / "runs/tiny")
-    (tfm.folder / "runs").rename(tfm.folder / "warm")
     metrics = tfm.folder / "runs/tiny/metrics.jsonl"
     command = [*TFM, "train", "--config", config]
     with subprocess.Popen(command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL) as process:
@@ -122,7 +125,7 @@ def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
         process.send_signal(signal.SIGTERM)
     assert process.returncode in (143, 0)
     assert run(command, tfm.folder, stderr=subprocess.DEVNULL).returncode == 0
-    assert essence(tfm.folder / "runs/tiny") == warm
+    assert essence(tfm.folder / "runs/tiny") == uninterrupted
 
 
 def test_a_full_disk_behind_standard_output_is_told_and_may_be_tried_again(tfm: Tfm) -> None:
@@ -184,11 +187,11 @@ def test_training_validating_and_translating_need_nothing_that_windows_lacks(
     assert len(list((tmp_path / "runs/tiny").glob("checkpoints*/step-00000013"))) == 2
 
 
-def test_a_reader_that_leaves_early_gets_no_complaint_without_sigpipe(tmp_path: Path) -> None:
-    assert run([*TFM, "train", "--config", write_tiny(tmp_path)], tmp_path).returncode == 0
+def test_a_reader_that_leaves_early_gets_no_complaint_without_sigpipe(tfm: Tfm) -> None:
+    assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
     translate = [*OTHER, "commands", json.dumps([["translate", "1 2"]])]
     with subprocess.Popen(
-        translate, cwd=tmp_path, env=ENVIRON, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        translate, cwd=tfm.folder, env=ENVIRON, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -225,7 +228,7 @@ def test_a_sentence_for_the_other_engine_imports_neither_pytorch_nor_numpy(tfm: 
         "validation: {scores: [chrf]}\nruntime: {threads: 1, device: cpu}\n"
     )
     assert tfm("train", "--config", str(config), "--set", "training.best_metric=loss").exit_code == 0
-    script = LISTING.format(arguments=["translate", "--run", "tiny", "7 8"])
+    script = LISTING.format(arguments=[["translate", "--run", "tiny", "7 8"]])
     for is_first in (True, False):
         finished = run([sys.executable, "-c", script], tfm.folder, capture_output=True)
         talk, _, imported = finished.stderr.decode().partition("IMPORTED")
@@ -245,7 +248,7 @@ def test_the_first_sentences_of_the_model_that_comes_along_import_no_pytorch(
         (["--alignment"], False),
         (["--set", "runtime.threads=1"], True),
     ):
-        script = LISTING.format(arguments=["translate", "Where is the station?", *options])
+        script = LISTING.format(arguments=[["translate", "Where is the station?", *options]])
         finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
         talk, _, imported = finished.stderr.decode().partition("IMPORTED")
         assert finished.returncode == 0, talk

@@ -17,10 +17,11 @@ from transformer_cli.storage.filesystem import MANIFEST_NAME
 PAGE = Path(__file__).parents[2] / "docs/training_from_python.md"
 FIRST, SECOND, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 QUICK = [
-    "training.max_steps=40",
+    "training.max_steps=20",
+    "training.batch_sentences=8",
     "data.num_pairs=200",
     "runtime.threads=1",
-    "training.save_every=10",
+    "training.save_every=5",
 ]
 
 
@@ -45,7 +46,7 @@ def start(script: str, folder: Path) -> subprocess.Popen[str]:
 
 
 def weights(folder: Path) -> bytes:
-    return (folder / "runs/copy/checkpoints/step-00000040/model.safetensors").read_bytes()
+    return (folder / "runs/copy/checkpoints/step-00000020/model.safetensors").read_bytes()
 
 
 def test_the_script_has_ten_lines() -> None:
@@ -57,10 +58,10 @@ def test_the_script_trains_translates_and_resumes_bit_for_bit(tmp_path: Path) ->
     out, talk = whole.communicate(timeout=240)
     assert whole.returncode == 0, talk
     *reports, translation = out.splitlines()
-    assert [line.split(":")[0] for line in reports] == [f"step {n}" for n in range(2, 41, 2)]
+    assert [line.split(":")[0] for line in reports] == [f"step {n}" for n in range(2, 21, 2)]
     assert re.fullmatch(r"[\d ]*", translation)
     assert talk == "", "nobody asked for messages"
-    assert "step 40/40" in (tmp_path / "whole/runs/copy/train.log").read_text()
+    assert "step 20/20" in (tmp_path / "whole/runs/copy/train.log").read_text()
 
     cut = start(quick(FIRST), tmp_path / "cut")
     assert cut.stdout is not None
@@ -69,7 +70,7 @@ def test_the_script_trains_translates_and_resumes_bit_for_bit(tmp_path: Path) ->
     out, talk = cut.communicate(timeout=240)
     assert "InterruptedBySignal: stopped and saved at step" in talk
     saved = [path.parent.name for path in tmp_path.glob(f"cut/runs/copy/checkpoints/*/{MANIFEST_NAME}")]
-    assert "step-00000040" not in saved
+    assert "step-00000020" not in saved
     rest = start(quick(FIRST), tmp_path / "cut")
     out, talk = rest.communicate(timeout=240)
     assert rest.returncode == 0, talk
