@@ -81,6 +81,8 @@ class Segment:
     """Whether [door opens] in it is a text of its own, as in subtitles."""
     is_label: bool = False
     """Whether & or _ in it may mark a key, as in the labels of programs."""
+    is_of_qt: bool = False
+    """Whether it is a label as Qt reads it, where & also marks a key inside a word of small letters."""
 
     @classmethod
     def plain(cls, text: str, place: str, *, keeps_spaces: bool = True) -> "Segment":

@@ -332,7 +332,7 @@ class _SegmentInWork:
         if inner:
             return replace(cls._of(segment, translator), inner=inner)
         if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
-            found = without_mnemonic(segment.pieces[0])
+            found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
             if found is not None:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
