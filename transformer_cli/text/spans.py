@@ -104,6 +104,10 @@ _PATTERNS = {
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+        # In square brackets, as in forums, games and WordPress: [b]red[/b], [url=https://example.org], [gallery ids="1,2"], [*]
+        rf"|\[(?P<bbcode>[A-Za-z][\w-]{{0,40}})(?:[ =][^\[\]{_NO_CONTROL}]{{1,300}})?\](?=[^{_NO_CONTROL}]{{0,500}}?\[/(?P=bbcode)\])"
+        rf"|\[/[A-Za-z][\w-]{{0,40}}\](?!\()|\[\*\](?![(\[:])"
+        rf"|\[[A-Za-z][\w-]{{0,40}}(?:=[^\[\]{_NO_CONTROL}]{{1,300}}|(?:[ ][\w-]{{1,40}}=(?:\"[^\"\[\]{_NO_CONTROL}]{{0,300}}\"|'[^'\[\]{_NO_CONTROL}]{{0,300}}'|[^\s\[\]\"']{{1,99}})){{1,20}}[ ]?/?)\](?![(\[:])"
     ),
     # With the signs that choose a colour or join several pictures to one.
     "picture": (
