@@ -214,6 +214,8 @@ def found(text: str) -> list[str]:
                 *['[vc_row x="1/2" y=3]', "[/vc_row]", "[COLOR red]", "[/COLOR]"],
             ],
         ),
+        ("Na+ and K+, Na\u207a, SO\u2084\u00b2\u207b, C++", ["Na+", "K+", "Na\u207a", "SO\u2084\u00b2\u207b", "C++"]),
+        ("I + you, On+off, US+, a B+ and B+C", []),
         ("He [Anna] is [sic] here [the door closes], see [here](/b) or [b]", []),
         (
             "The dog\u00b9 runs.\u00b2 So\u00b3 20 km\u00b2, sin\u00b2 x, \u201cyes\u201d\u2074\u2075 and dogs\u00b9x",

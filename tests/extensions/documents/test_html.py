@@ -495,6 +495,7 @@ def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
         ("The letter x<sub>i</sub> is big", "THE LETTER X<sub>i</sub> IS BIG", "BIG IS X<sub>i</sub> LETTER THE"),
         ("The red<sup>TM</sup> car", "THE RED<sup>TM</sup> CAR", "CAR RED<sup>TM</sup> THE"),
         ("The 1<sup>st</sup> car", "THE 1<sup>ST</sup> CAR", "CAR 1<sup>ST</sup> THE"),
+        ("We see Na<sup>+</sup> here", "WE SEE Na<sup>+</sup> HERE", "HERE Na<sup>+</sup> SEE WE"),
         ('The car[<a href="#2">2</a>] is', 'THE CAR[<a href="#2">2</a>] IS', 'IS CAR[<a href="#2">2</a>] THE'),
     ],
 )
@@ -502,6 +503,14 @@ def test_what_is_raised_or_lowered_stays_with_its_word(text: str, upper: str, ba
     page = "<p>{}</p>"
     assert translated(read_html(page.format(text).encode())) == page.format(upper)
     assert translated(read_html(page.format(text).encode()), REVERSED) == page.format(backwards)
+
+
+def test_a_raised_sign_stays_where_the_translation_has_none() -> None:
+    without_signs = WordByWord(lambda word: word.strip("-\u2212*").upper())
+    for sign in "-\u2212*":
+        page = f"<p>{{}} Cl<sup>{sign}</sup> {{}}</p>"
+        found = translated(read_html(page.format("see", "here").encode()), without_signs)
+        assert found == page.format("SEE", "HERE").replace("Cl", "CL")
 
 
 @pytest.mark.parametrize(
