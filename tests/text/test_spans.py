@@ -208,6 +208,16 @@ def found(text: str) -> list[str]:
             ['<click:open_url:"{0}">', "</click>", "<gradient:#5e4fa2:#f79459>", "</gradient>"],
         ),
         (
+            'The [b]red[/b] [url=https://a.org]car[/url] [*] [vc_row x="1/2" y=3]go[/vc_row] [COLOR red]on[/COLOR]',
+            [
+                *["[b]", "[/b]", "[url=https://a.org]", "[/url]", "[*]"],
+                *['[vc_row x="1/2" y=3]', "[/vc_row]", "[COLOR red]", "[/COLOR]"],
+            ],
+        ),
+        ("Na+ and K+, Na\u207a, SO\u2084\u00b2\u207b, C++", ["Na+", "K+", "Na\u207a", "SO\u2084\u00b2\u207b", "C++"]),
+        ("I + you, On+off, US+, a B+ and B+C", []),
+        ("He [Anna] is [sic] here [the door closes], see [here](/b) or [b]", []),
+        (
             "The dog\u00b9 runs.\u00b2 So\u00b3 20 km\u00b2, sin\u00b2 x, \u201cyes\u201d\u2074\u2075 and dogs\u00b9x",
             ["\u00b9", "\u00b2", "20", "\u2074\u2075"],
         ),
@@ -323,6 +333,8 @@ def test_every_digit_is_in_a_span(text: str) -> None:
         ":a:",
         "`a",
         "~~",
+        "[a]",
+        "[a b=c ",
     ],
 )
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:

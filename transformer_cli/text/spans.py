@@ -104,6 +104,10 @@ _PATTERNS = {
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+        # In square brackets, as in forums, games and WordPress: [b]red[/b], [url=https://example.org], [gallery ids="1,2"], [*]
+        rf"|\[(?P<bbcode>[A-Za-z][\w-]{{0,40}})(?:[ =][^\[\]{_NO_CONTROL}]{{1,300}})?\](?=[^{_NO_CONTROL}]{{0,500}}?\[/(?P=bbcode)\])"
+        rf"|\[/[A-Za-z][\w-]{{0,40}}\](?!\()|\[\*\](?![(\[:])"
+        rf"|\[[A-Za-z][\w-]{{0,40}}(?:=[^\[\]{_NO_CONTROL}]{{1,300}}|(?:[ ][\w-]{{1,40}}=(?:\"[^\"\[\]{_NO_CONTROL}]{{0,300}}\"|'[^'\[\]{_NO_CONTROL}]{{0,300}}'|[^\s\[\]\"']{{1,99}})){{1,20}}[ ]?/?)\](?![(\[:])"
     ),
     # With the signs that choose a colour or join several pictures to one.
     "picture": (
@@ -190,6 +194,8 @@ _PATTERNS = {
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_NAME_WITH_CAPITALS}"
     r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
+    # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
+    rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
     rf"|{_OPTION}"
     rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
@@ -216,7 +222,7 @@ _PATTERNS = {
     ),
 }
 _SPAN_SIGN = re.compile(
-    rf"[\d{_RAISED}<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 

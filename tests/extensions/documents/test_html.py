@@ -495,12 +495,22 @@ def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
         ("The letter x<sub>i</sub> is big", "THE LETTER X<sub>i</sub> IS BIG", "BIG IS X<sub>i</sub> LETTER THE"),
         ("The red<sup>TM</sup> car", "THE RED<sup>TM</sup> CAR", "CAR RED<sup>TM</sup> THE"),
         ("The 1<sup>st</sup> car", "THE 1<sup>ST</sup> CAR", "CAR 1<sup>ST</sup> THE"),
+        ("We see Na<sup>+</sup> here", "WE SEE Na<sup>+</sup> HERE", "HERE Na<sup>+</sup> SEE WE"),
+        ('The car[<a href="#2">2</a>] is', 'THE CAR[<a href="#2">2</a>] IS', 'IS CAR[<a href="#2">2</a>] THE'),
     ],
 )
 def test_what_is_raised_or_lowered_stays_with_its_word(text: str, upper: str, backwards: str) -> None:
     page = "<p>{}</p>"
     assert translated(read_html(page.format(text).encode())) == page.format(upper)
     assert translated(read_html(page.format(text).encode()), REVERSED) == page.format(backwards)
+
+
+def test_a_raised_sign_stays_where_the_translation_has_none() -> None:
+    without_signs = WordByWord(lambda word: word.strip("-\u2212*").upper())
+    for sign in "-\u2212*":
+        page = f"<p>{{}} Cl<sup>{sign}</sup> {{}}</p>"
+        found = translated(read_html(page.format("see", "here").encode()), without_signs)
+        assert found == page.format("SEE", "HERE").replace("Cl", "CL")
 
 
 @pytest.mark.parametrize(
@@ -510,6 +520,14 @@ def test_what_is_raised_or_lowered_stays_with_its_word(text: str, upper: str, ba
         ("The red car.<sup>1</sup> We go home", "CAR. RED THE<sup>1</sup> HOME GO WE"),
         ('The red car. <img src="a.png">We go home', 'CAR. RED THE <img src="a.png">HOME GO WE'),
         ('The red car <img src="a.png">', 'CAR RED THE <img src="a.png">'),
+        ('The red car.[<a href="#2">2</a>] We go home', 'CAR. RED THE[<a href="#2">2</a>] HOME GO WE'),
+        ('The red car. (<a href="#2">2</a>)', 'CAR. RED THE (<a href="#2">2</a>)'),
+        (
+            'The red car.<i>[<a href="#2">2</a>, <a href="#3">3</a>]</i>',
+            'CAR. RED THE<i>[<a href="#2">2</a>, <a href="#3">3</a>]</i>',
+        ),
+        ("The red car.<i>[<b>2</b>]</i>", "CAR. RED THE<i>[<b>2</b>]</i>"),
+        ("The red car.<i>[<b>2</b>](3)</i> We go home", "CAR. RED THE<i>[<b>2</b>](3)</i> HOME GO WE"),
     ],
 )
 def test_a_mark_between_two_sentences_stays_between_them(text: str, backwards: str) -> None:

@@ -42,6 +42,7 @@ def italian(word: str) -> str:
         ("\u00d6&ffnen", "\u00d6ffnen", "f"),
         ("Und&o typing", "Undo typing", "o"),
         ("&\u00dcber", "\u00dcber", "\u00dc"),
+        ("Confirm e&xit", "Confirm exit", "x"),
     ],
 )
 def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> None:
@@ -60,6 +61,10 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
         "R&&D",
         "black&white",
         "Black&White",
+        "Hide too&lbar",
+        "m&m",
+        "Allow GM_cookie here",
+        "HTTP_proxy",
         "PB&J",
         "Tom &amp; Anna",
         "&lt;b&gt;",
@@ -79,6 +84,12 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
 )
 def test_other_signs_are_no_marks_of_keys(text: str) -> None:
     assert without_mnemonic(text) is None
+
+
+def test_in_a_label_of_qt_a_key_is_inside_a_word_of_small_letters() -> None:
+    found = without_mnemonic("Hide too&lbar", is_of_qt=True)
+    assert found == ("Hide toolbar", Mnemonic("&", "l", False))
+    assert not any(without_mnemonic(text, is_of_qt=True) for text in ("drag&drop", "R&D", "q&a", "too_lbar"))
 
 
 @pytest.mark.long

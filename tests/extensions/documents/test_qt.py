@@ -26,6 +26,7 @@ def message(source: str, translation: str, attributes: str = "") -> str:
         (message("Good day", '<translation type="unfinished"/>'), "<translation>GOOD DAY</translation>"),
         (message("Good day", ""), "<translation>GOOD DAY</translation>"),
         (message("&amp;Open", "<translation/>"), "<translation>&amp;OPEN</translation>"),
+        (message("Hide too&amp;lbar", "<translation/>"), "<translation>&amp;HIDE TOOLBAR</translation>"),
         (
             message("%1 of &lt;b&gt;%n&lt;/b&gt; cars", "<translation/>"),
             "<translation>%1 OF &lt;b&gt;%n&lt;/b&gt; CARS</translation>",
@@ -87,6 +88,21 @@ def test_the_languages_are_those_of_the_model() -> None:
     assert '<TS language="it" version="2.1">' in translated(read_qt(without.encode()))
     with pytest.raises(DataError, match='language="fr_FR", but the model translates from en into it'):
         translated(read_qt(linguist(given, attributes=' language="fr_FR"').encode()))
+
+
+def test_a_template_that_names_only_the_source_language_gets_the_target_language() -> None:
+    unfinished = message("Red", '<translation type="unfinished"></translation>')
+    for attributes in (' language="en_US"', ' language="en" sourcelanguage="en"'):
+        found = translated(read_qt(linguist(unfinished, attributes=attributes).encode()))
+        assert ' language="it"' in found
+        assert "<translation>RED</translation>" in found
+    finished = message("Dog", "<translation>Dog</translation>")
+    for messages, attributes in (
+        ((unfinished, finished), ' language="en_US"'),
+        ((unfinished,), ' language="en_GB" sourcelanguage="en_US"'),
+    ):
+        with pytest.raises(DataError, match="but the model translates from en into it"):
+            translated(read_qt(linguist(*messages, attributes=attributes).encode()))
 
 
 def test_a_translator_that_changes_nothing_gives_the_same_bytes() -> None:

@@ -41,7 +41,7 @@ from transformer_cli.extensions.documents.segments import (
     with_whole_words,
 )
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import ends_sentence
+from transformer_cli.text.sentences import BRACKETS, ends_sentence
 
 
 class TokenKind(Enum):
@@ -550,7 +550,8 @@ class _Reader:
         ):
             first -= 1
         place = self._tokens[first].start
-        is_behind_word = place > 0 and not self._text[place - 1].isspace()
+        # In brackets it is read with them: without it, they would be empty.
+        is_behind_word = place > 0 and not (self._text[place - 1].isspace() or self._text[place - 1] in BRACKETS)
         is_alone = end - index == _NUM_TOKENS_OF_TEXT
         if start.name in ("sup", "sub") and is_alone:
             before = self._text[max(0, start.start - _LONGEST_SYMBOL) : start.start]

@@ -10,7 +10,7 @@ from transformer_cli.text.spans import find_spans, masked
 
 # Behind a label in a script without keys, before an ellipsis or a colon.
 _BEHIND = re.compile(r"[ \u3000]?\((?P<sign>[&_])(?P<key>[A-Za-z0-9])\)(?=(?:\.{3}|[\u2026:\uff1a])?\s*\Z)")
-# Before a letter: at the beginning of a word, or inside one that begins with a capital letter.
+# Before a letter: at the beginning of a word, or inside one.
 _BEFORE = re.compile(
     r"(?<![\w&])(?P<sign>[&_])(?P<key>[^\W_])(?![A-Za-z0-9]{0,31};)"
     r"|(?<=[^\W\d_])(?P<inner_sign>[&_])(?P<inner_key>[^\W\d_])"
@@ -18,6 +18,9 @@ _BEFORE = re.compile(
 _END_OF_LABEL = re.compile(r"(?:\.{3}|[\u2026:\uff1a])?\s*\Z")
 _WITHOUT_KEYS = frozenset(["zh", "ja", "ko"])
 _LONGEST_LABEL = 200
+_LETTERS = re.compile(r"[^\W_]*")
+_LETTERS_AT_END = re.compile(r"[^\W_]*\Z")
+_SHORT_PART = 3
 
 
 class Mnemonic(NamedTuple):
@@ -30,8 +33,12 @@ class Mnemonic(NamedTuple):
     """Whether it stands in brackets behind the label."""
 
 
-def without_mnemonic(label: str) -> tuple[str, Mnemonic] | None:
-    """A label without the mark of its key, and the mark; None if it has none, or several signs that could be one."""
+def without_mnemonic(label: str, *, is_of_qt: bool = False) -> tuple[str, Mnemonic] | None:
+    """A label without the mark of its key, and the mark; None if it has none, or several signs that could be one.
+
+    Args:
+        is_of_qt: whether every & that is not doubled is such a mark, but for those that join two words: drag&drop.
+    """
     if len(label) > _LONGEST_LABEL or ("&" not in label and "_" not in label):
         return None
     behind = _BEHIND.search(label)
@@ -46,8 +53,8 @@ def without_mnemonic(label: str) -> tuple[str, Mnemonic] | None:
     place = match.start("sign") if match["sign"] else match.start("inner_sign")
     if label.count(sign) != 1 or _is_inside_span(label, place, sign):
         return None
-    if match["inner_sign"] and not (key.islower() and _word_before(label, place)[:1].isupper()):
-        return None  # black&white, R&D
+    if match["inner_sign"] and not (key.islower() and _is_inside_one_word(label, place, is_of_qt)):
+        return None  # black&white, R&D, GM_cookie
     if sign == "_" and match["sign"] and not (key.isupper() or " " in label.strip()):
         return None  # _id
     return label[:place] + label[place + 1 :], Mnemonic(sign, key, is_behind=False)
@@ -111,11 +118,15 @@ class KeysOfLabels:
         self._of_source.add(key)
 
 
-def _word_before(label: str, place: int) -> str:
-    start = place
-    while start and label[start - 1].isalnum():
-        start -= 1
-    return label[start:place]
+def _is_inside_one_word(label: str, place: int, is_of_qt: bool) -> bool:
+    """Whether a sign inside a word marks a key of it: E&xit, e&xit, in labels of Qt too&lbar; GM_cookie and m&m are names."""
+    before, after = _LETTERS_AT_END.search(label[:place]), _LETTERS.match(label, place + 1)
+    first, second = (found[0] if found else "" for found in (before, after))
+    if first[:1].isupper():
+        return first[1:] == first[1:].lower()
+    shorter, longer = sorted((len(first), len(second)))
+    is_likely = shorter <= _SHORT_PART if is_of_qt else len(first) == 1
+    return label[place] == "&" and is_likely and longer > 1
 
 
 def _is_inside_span(label: str, place: int, sign: str) -> bool:

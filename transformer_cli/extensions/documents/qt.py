@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -85,7 +86,7 @@ def read_qt(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
 def _segment(xml: XmlText, source: Element, place: str) -> Segment | None:
     """The text of a source; None if it has elements other than bytes in it."""
     if not source.elements:
-        return tagged_segment(xml.whole_text(source), place)
+        return replace(tagged_segment(xml.whole_text(source), place), is_of_qt=True)
     if any(each.local != "byte" or each.elements for each in source.elements):
         return None
     pieces: list[Piece] = []

@@ -81,6 +81,8 @@ class Segment:
     """Whether [door opens] in it is a text of its own, as in subtitles."""
     is_label: bool = False
     """Whether & or _ in it may mark a key, as in the labels of programs."""
+    is_of_qt: bool = False
+    """Whether it is a label as Qt reads it, where & also marks a key inside a word of small letters."""
 
     @classmethod
     def plain(cls, text: str, place: str, *, keeps_spaces: bool = True) -> "Segment":
@@ -169,6 +171,8 @@ def stands_beside_word(text: str, before: str, *, is_lowered: bool, language: st
         return text.isalpha() and bool(word) and (text in _TRADE_MARKS or (is_lowered and len(word) == 1))
     if is_lowered or not text:
         return False
+    if text != "+" and not any(map(str.isalnum, text)):
+        return True  # Cl\u207b; the plus of Na\u207a is read with it
     is_unit = 0 < len(word) <= _LONGEST_UNIT and word.casefold() not in frequent_words(language or "en")
     return not (word.isdigit() or is_unit or _CHEMICAL.fullmatch(word))
 

@@ -271,7 +271,10 @@ class _Placement:
             if behind and pieces[behind - 1].source[1] == first:
                 # The mark of a footnote behind a word goes where the word goes.
                 is_at_word = self._source.text[first - 1].isalnum()
-                return (pieces[behind - 1].target[0], end) if is_at_word else (start, start)
+                if is_at_word:
+                    return pieces[behind - 1].target[0], end
+                # What is between two pieces stands there in the translation, too, as [2] behind a sentence.
+                return start, end if first < last else start
             is_at_next = behind < len(pieces) and last == pieces[behind].source[0]
             return (end, end) if is_at_next else (start, end)
         number, until = touched[0], touched[-1]

@@ -188,6 +188,8 @@ _SOUND = re.compile(r"\[[^\[\]]+\]|(?:\A|(?<=[.!?\u2026]\s))\([^()]+\)")
 _BEGINNING_OF_PART = re.compile(r"\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
 _END_OF_SENTENCE = ".!?\u2026:;,\u3002\uff01\uff1f"
 _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
+# Directly behind a sentence: It is late.[2] They sleep.
+_MARKS_OF_NOTES = re.compile(r"(?:\[\d{1,3}\]|\(\d{1,3}\))+\s+")
 
 
 def units_of(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Iterator[Sentence]:
@@ -332,7 +334,7 @@ class _SegmentInWork:
         if inner:
             return replace(cls._of(segment, translator), inner=inner)
         if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
-            found = without_mnemonic(segment.pieces[0])
+            found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
             if found is not None:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
@@ -517,8 +519,11 @@ def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, ha
             yield unit
             continue
         gap = unit.gap
-        for sentence in divide(unit.text):
-            inside = Sentence(sentence.text, gap + sentence.gap)
+        for number, sentence in enumerate(divide(unit.text)):
+            rest, before = sentence.text, gap + sentence.gap
+            if number and not sentence.gap and (marks := _MARKS_OF_NOTES.match(rest)):
+                before, rest = before + marks[0], rest[marks.end() :]
+            inside = Sentence(rest, before)
             yield from units_of(inside, has_markup=has_markup, has_sounds=has_sounds)
             gap = ""
 

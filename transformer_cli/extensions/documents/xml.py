@@ -452,8 +452,9 @@ def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, 
 def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool) -> list[Edit]:
     """The target language of a file with both languages, if it names none; languages that the model does not translate are refused.
 
-    Where nothing is translated, nobody knows in which language its translations are. A file without a target whose
-    target language is its source language is a template: its writer, such as Business Central, knows no other language.
+    Where nothing is translated, nobody knows in which language its translations are. A file without a translation whose
+    target language is its source language is a template: its writer, such as Business Central, knows no other language. So
+    is one of Qt that names the source language of the model as its only one.
 
     Args:
         element: which names the languages.
@@ -462,9 +463,10 @@ def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, ha
     """
     edits = []
     given = element.attributes
-    is_template = given.get(names[0]) == given.get(names[1]) and all(
-        each.local not in ("target", "translation") for each in element.walk()
+    is_untranslated = not any(
+        each.local in ("target", "translation") and xml.whole_text(each).strip() for each in element.walk()
     )
+    is_template = is_untranslated and given.get(names[0], given.get(names[1])) == given.get(names[1])
     for name, of in zip(names, ("source", "target"), strict=True):
         place = place_of_attribute(xml, element, name)
         if place is not None:
@@ -477,10 +479,10 @@ def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, ha
 
 
 def _language(given: str, name: str, of: str, is_open: bool, languages: Direction) -> str:
-    """The value of an attribute: as it is, or the language of the model if it is empty, or open and another one."""
+    """The value of an attribute: as it is, or the language of the model if it is empty, or open and that of the source."""
     wanted: str = getattr(languages, of)
     if given and primary_language(given) != primary_language(wanted):
-        if is_open:
+        if is_open and primary_language(given) == primary_language(languages.source):
             return wanted
         raise DataError(
             f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
