@@ -569,6 +569,7 @@ _WITHOUT_EFFECT = {"root", "weight", "temperature", "max_dropped_share"}
 # Settings that came later, each with the value at which the ids are the same as before.
 _ABSENT_AT = {
     "data.both_directions": "false",
+    "data.cleaning.join_white_space": "false",
     "data.cleaning.normalize_invisible": "null",
     "data.streaming": "false",
     "data.target_tag": "false",
