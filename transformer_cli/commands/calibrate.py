@@ -32,6 +32,7 @@ from transformer_cli.process.errors import CannotCreateError, DataError, UsageEr
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.data.pairs import SentencePair
     from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.evaluation.green import Calibrated
@@ -172,6 +173,13 @@ def calibrated_run(
     translator = loaded.translator.towards(*languages)
     name = "test" if split is None and source is None else split
     pairs = pairs_to_score(loaded, translator, name, source, reference)
+    if source is not None and _are_of_training(loaded, pairs):
+        logger.warning(
+            "%s / %s: most of these pairs are training pairs of the run, whose translations are better than those of new text; the "
+            "promise of this calibration will not hold. Give pairs that training has not seen, or leave out --source and --reference",
+            source,
+            reference,
+        )
     if name == "validation":
         logger.warning(
             "the validation split has chosen the checkpoint, so its translations are a little better than others"
@@ -248,6 +256,17 @@ def calibrated_run(
         )
         use = f"is written; {refused if found.quality.threshold is None else used}"
     return {"direction": str(direction), **_facts(found)}, [*_lines(found), f"{path} {use}"]
+
+
+def _are_of_training(loaded: LoadedRun, pairs: Sequence[SentencePair]) -> bool:
+    """Whether the larger part of some pairs is in the training corpus of a run; false if this is not there any more."""
+    from transformer_cli.data.preparation import num_trained_on
+    from transformer_cli.process.errors import TfmError
+
+    try:
+        return 2 * num_trained_on(loaded.config, pairs) > len(pairs)
+    except TfmError:
+        return False
 
 
 def _with_seen_words(
