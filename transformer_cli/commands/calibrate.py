@@ -173,17 +173,7 @@ def calibrated_run(
     translator = loaded.translator.towards(*languages)
     name = "test" if split is None and source is None else split
     pairs = pairs_to_score(loaded, translator, name, source, reference)
-    if source is not None and _are_of_training(loaded, pairs):
-        logger.warning(
-            "%s / %s: most of these pairs are training pairs of the run, whose translations are better than those of new text; the "
-            "promise of this calibration will not hold. Give pairs that training has not seen, or leave out --source and --reference",
-            source,
-            reference,
-        )
-    if name == "validation":
-        logger.warning(
-            "the validation split has chosen the checkpoint, so its translations are a little better than others"
-        )
+    _warn_of_known_pairs(loaded, pairs, name)
     with sentence_progress():
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
@@ -256,6 +246,19 @@ def calibrated_run(
         )
         use = f"is written; {refused if found.quality.threshold is None else used}"
     return {"direction": str(direction), **_facts(found)}, [*_lines(found), f"{path} {use}"]
+
+
+def _warn_of_known_pairs(loaded: LoadedRun, pairs: Sequence[SentencePair], split: str | None) -> None:
+    """Say so if the pairs of a calibration had a part in the training; without a split, they are a given text."""
+    if split == "validation":
+        logger.warning(
+            "the validation split has chosen the checkpoint, so its translations are a little better than others"
+        )
+    if split is None and _are_of_training(loaded, pairs):
+        logger.warning(
+            "most of the pairs of --source and --reference are training pairs of the run, whose translations are better than those of "
+            "new text; the promise of this calibration will not hold. Give pairs that training has not seen, or leave out both options"
+        )
 
 
 def _are_of_training(loaded: LoadedRun, pairs: Sequence[SentencePair]) -> bool:
