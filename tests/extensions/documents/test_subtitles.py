@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import time
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +17,7 @@ from transformer_cli.extensions.documents.formats import (
     format_named,
     read_document,
 )
-from transformer_cli.extensions.documents.segments import plain_text
+from transformer_cli.extensions.documents.segments import TranslatedSegment, plain_text
 from transformer_cli.extensions.documents.subtitles import (
     Subtitles,
     cues_of,
@@ -28,7 +29,7 @@ from transformer_cli.extensions.documents.subtitles import (
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.process.errors import DataError
 
-from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
+from .fake_translators import EN_IT, REVERSED, UPPER, Identity, WordByWord, done, translated
 
 FILM = """\
 1
@@ -439,3 +440,15 @@ def test_cues_of_two_lines_in_one_language_are_whole_texts(texts: list[str], cap
     [first, *_] = read_srt(film(*texts).encode()).segments
     assert plain_text(first.pieces) == texts[0]
     assert not caplog.messages
+
+
+@pytest.mark.long
+def test_many_lines_of_a_dialogue_in_one_cue_take_no_quadratic_time() -> None:
+    times = []
+    for number in (2_000, 8_000):
+        document = read_srt(film("\n".join(["- The dog."] * number)).encode())
+        translations = [TranslatedSegment(("IL CANE.",))] * number
+        started_at = time.process_time()
+        document.write(translations, EN_IT)
+        times.append(time.process_time() - started_at)
+    assert times[1] < 8 * times[0]

@@ -417,7 +417,8 @@ class Subtitles:
 
     def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""
-        texts: dict[Cue, list[tuple[_Member, list[str]]]] = {}
+        # By the place of the first line of a cue: to hash a cue takes as long as it has lines.
+        texts: dict[tuple[int, int], list[tuple[_Member, list[str]]]] = {}
         for group, translation in zip(self.groups, translations, strict=True):
             if translation.pieces == group.segment.pieces:
                 continue
@@ -425,7 +426,7 @@ class Subtitles:
             screens = _screens(group.members, pieces, languages.target)
             for member, of_member in zip(group.members, screens, strict=True):
                 shown = [self._text(pieces) for pieces in of_member]
-                texts.setdefault(member.cue, []).append((member, shown))
+                texts.setdefault(member.cue.lines[0], []).append((member, shown))
         changes: list[Change] = []
         num_new = 0
         for cue in self.cues:
@@ -434,7 +435,7 @@ class Subtitles:
                 number = int(self.content.text[slice(*cue.number)]) + num_new
                 if num_new:
                     changes.append(Change(*cue.number, str(number)))
-            for member, shown in texts.get(cue, []):
+            for member, shown in texts.get(cue.lines[0], []):
                 changes += self._changes(member, shown, number)
                 num_new += len(shown) - 1
         return self.content.encoded(spliced(self.content.text, changes))
