@@ -4,15 +4,19 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.commands import calibrate as calibrate_module
 from transformer_cli.commands.calibrate import calibrate_command, words_seen_by_training
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import load_stored_config
+from transformer_cli.config.data import FilesData
 from transformer_cli.data.preparation import fingerprint
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
@@ -439,3 +443,27 @@ def test_a_line_that_is_not_green_and_has_no_doubt_is_named_with_the_reason(
     assert marks == ["green", "-", "-"]
     told = [message for message in caplog.messages if "not green: " in message]
     assert [message.split(":")[0] for message in sorted(told)] == ["line 2", "line 3"]
+
+
+@pytest.mark.long
+def test_pairs_of_the_training_are_noticed_and_a_corpus_that_is_gone_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_stored_config(DOCS_RUN / "config.yaml")
+    loaded: Any = SimpleNamespace(config=config)
+    trained_on = [pair for pair, _ in zip(read_pairs(config.data, "train", seed=config.seed), range(100), strict=False)]
+    new = [pair._replace(target=f"{pair.target} {pair.target}") for pair in trained_on]
+    assert calibrate_module._are_of_training(loaded, trained_on)
+    assert calibrate_module._are_of_training(loaded, [*trained_on, *new[:90]])
+    assert not calibrate_module._are_of_training(loaded, [*trained_on[:90], *new])
+    files = FilesData.model_validate(
+        {
+            "source": "files",
+            "root": str(tmp_path),
+            "source_language": "en",
+            "target_language": "it",
+            "corpora": [{"path": "a.tsv"}],
+        }
+    )
+    gone: Any = SimpleNamespace(config=config.model_copy(update={"data": files}))
+    assert not calibrate_module._are_of_training(gone, trained_on)

@@ -380,6 +380,8 @@ def test_a_setting_that_an_earlier_version_did_not_write_is_as_that_version_work
         file.write_text(text)
         assert load_stored_config(file).data.cleaning.normalize_invisible is None
         assert load_config(file).data.cleaning.normalize_invisible is True  # for a new run
+        assert load_stored_config(file).data.cleaning.join_white_space is False
+        assert load_config(file).data.cleaning.join_white_space is True
     for config in (load_config(file), load_stored_config(file)):
         file.write_text(to_yaml(config))
         assert load_stored_config(file) == config

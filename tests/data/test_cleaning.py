@@ -17,6 +17,7 @@ GOOD = SentencePair("The sea is blue.", "Il mare è blu.")
 NO_RULES = CleaningConfig(
     normalize_invisible=False,
     normalize_unicode=False,
+    join_white_space=False,
     remove_control_characters=False,
     drop_empty=False,
     drop_equal=False,
@@ -95,7 +96,9 @@ def test_words_are_counted_exactly_however_short(limit: int, num_words: int, spa
 
 def test_rules_are_reported_in_the_order_in_which_they_apply() -> None:
     _, report = _clean([GOOD], CleaningConfig(min_words=1), held_out=frozenset([b"x"]))
-    assert list(report.altered) == [*("remove_control_characters", "normalize_invisible", "normalize_unicode")]
+    assert list(report.altered) == [
+        *("remove_control_characters", "normalize_invisible", "normalize_unicode", "join_white_space"),
+    ]
     assert list(report.dropped) == [
         *("drop_empty", "drop_equal", "min_words", "max_words", "max_characters"),
         *("max_length_ratio", "leakage", "drop_duplicates"),
@@ -123,6 +126,16 @@ def test_only_the_source_loses_invisible_characters_and_other_spaces() -> None:
     assert report.altered["normalize_invisible"].count == 1
     for setting in (False, None):  # None: a run of an earlier version goes on as it began
         assert _clean([pair], CleaningConfig(normalize_invisible=setting))[0] == [pair]
+
+
+def test_the_white_space_inside_a_cell_of_a_table_is_one_space() -> None:
+    pair = SentencePair(" The dog\r\nis\t big. ", "Il cane\u00a0\n\u00e8  grande.\n")
+    kept, report = _clean([pair, GOOD], CleaningConfig())
+    assert kept == [SentencePair("The dog is big.", "Il cane\u00a0 \u00e8 grande."), GOOD]
+    assert report.altered["join_white_space"].count == 1
+    assert _clean([pair], CleaningConfig(join_white_space=False))[0] == [pair]
+    digests = frozenset([pair_digest(compared(pair, CleaningConfig()))])
+    assert _clean(kept[:1], CleaningConfig(), held_out=digests)[0] == []
 
 
 def test_a_held_out_pair_is_found_whatever_its_invisible_characters() -> None:

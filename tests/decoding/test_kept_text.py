@@ -668,3 +668,28 @@ def test_a_line_in_capitals_with_a_term_is_read_in_small_letters_and_written_in_
     assert found.text == expected
     assert all(each.is_applied for each in found.terms)
     assert asked_by(of)[0] == asked
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("line", "translation"),
+    [
+        ("Two men\u00b3 are walking in the park.", "Due uomini\u00b3 stanno camminando nel parco."),
+        ("Two men<sup>2</sup> are walking in the park.", "Due uomini<sup>2</sup> stanno camminando nel parco."),
+        ("Two men are walking\u00b2 in the park.", "Due uomini stanno camminando\u00b2 nel parco."),
+        ("00:12 Good morning.", "00:12 Buongiorno."),
+        ("Object.keys is good.", "Object.keys \u00e8 buono."),
+    ],
+)
+def test_a_note_a_time_and_a_name_of_a_program_do_not_spoil_their_sentence(line: str, translation: str) -> None:
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    assert [each.text for each in of.translate([line])] == [translation]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("line", ["The cat is a/b small.", "The file is read.me and it is good."])
+def test_single_letters_with_a_slash_and_dotted_names_of_seen_words_are_kept(line: str) -> None:
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    [found] = of.translate([line])
+    [kept] = [word for word in line.split() if "/" in word or ".me" in word]
+    assert kept in found.text

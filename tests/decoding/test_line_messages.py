@@ -35,3 +35,14 @@ def test_a_line_whose_record_has_no_mark_is_not_named(caplog: pytest.LogCaptureF
     names = {field.name for field in fields(Translation) if field.name.startswith("is_")}
     assert names == {*SAID, *quiet}, "a new mark needs a message here, or a reason for none"
     assert messages_of(caplog, replace(PLAIN, **dict.fromkeys(quiet, True))) == []  # type: ignore[arg-type]
+
+
+def test_lines_are_told_in_ranges_and_many_of_them_with_the_option_that_names_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    marked = replace(PLAIN, is_cut=True)
+    of_ranges = messages_of(caplog, *[marked] * 7, PLAIN, marked, marked, PLAIN, marked)
+    assert of_ranges == [f"lines 1 to 7, 9, 10, 12: {SAID['is_cut']}"]
+    caplog.clear()
+    of_many = messages_of(caplog, *[marked, PLAIN] * 8)
+    assert of_many == [f"lines 1, 3, 5, 7, 9 and 3 more (--json tells it of each line): {SAID['is_cut']}"]

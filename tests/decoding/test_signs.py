@@ -30,6 +30,8 @@ from transformer_cli.decoding.signs import lost_signs
         ("The dog & the cat.", "Il cane e il gatto.", ()),
         ("The _dog_ is here.", "Il cane \u00e8 qui.", ("_",)),
         ("The printer \u00b9 is here.", "La stampante \u00e8 qui.", ("\u00b9",)),
+        ("The dog\u00b9 is here.", "Il cane \u00e8 qui.", ("\u00b9",)),
+        ("The dog is 2 m\u00b2.", "Il cane \u00e8 2 metri quadrati.", ()),
         ("The dog is big, isn't it?", "Il cane \u00e8 grande", ()),
     ],
 )

@@ -151,7 +151,7 @@ def test_each_sentence_is_a_part_and_not_cut() -> None:
     prepared = sentences_of().prepare("uno due. Tre? ")
     assert [SOURCE.decode(one.ids[:-1]) for one in prepared.requests] == [
         "uno due [UNK]",
-        "[UNK] [UNK] [UNK]",
+        "[UNK] [UNK]",  # without the space at the end
     ]
     assert [part.gap for part in prepared.parts] == ["", " "]
     assert not prepared.is_cut

@@ -233,8 +233,8 @@ def test_the_caller_hears_the_messages_that_it_asks_for(
 
 
 def spaced_config(folder: Path, name: str, *overrides: str) -> Config:
-    """A run on a corpus with no-break spaces and soft hyphens in its sources."""
-    rows = (f"the\u00a0ca\u00adt of {n}\til gatto di {n}\n" for n in range(60))
+    """A run on a corpus with no-break spaces, soft hyphens and several spaces in its sources."""
+    rows = (f"the\u00a0ca\u00adt  of {n}\til gatto di {n}\n" for n in range(60))
     (folder / "a.tsv").write_text("".join(rows), encoding="utf-8")
     (folder / "a.yaml").write_text(
         "data: {source: files, corpora: [{path: a.tsv}], validation_share: 0.2}\n"
@@ -249,19 +249,23 @@ def test_a_run_of_an_earlier_version_goes_on_as_it_began_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    as_before = "data.cleaning.normalize_invisible=null"
-    whole = train(spaced_config(tmp_path, "whole", as_before))
-    parted = train(spaced_config(tmp_path, "parted", as_before), callbacks=Stop())
+    as_before = "data.cleaning.normalize_invisible=null", "data.cleaning.join_white_space=false"
+    whole = train(spaced_config(tmp_path, "whole", *as_before))
+    parted = train(spaced_config(tmp_path, "parted", *as_before), callbacks=Stop())
     assert parted.step == 2
     file = parted.folder / "config.yaml"
-    earlier = file.read_text().replace("    normalize_invisible: null\n", "")
+    earlier = (
+        file.read_text().replace("    normalize_invisible: null\n", "").replace("    join_white_space: false\n", "")
+    )
     assert "normalize_invisible" not in earlier  # as earlier versions wrote it
+    assert "join_white_space" not in earlier
     file.write_text(earlier)
     train(spaced_config(tmp_path, "parted"))  # the setting has its default, as in every config of a user
     weights = [run.folder / "checkpoints/step-00000004/model.safetensors" for run in (whole, parted)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     translator = load_translator(parted.folder)
     assert translator.pipeline.data.cleaning.normalize_invisible is None
+    assert not translator.pipeline.data.cleaning.join_white_space
     assert translator.pipeline.removes_invisible
 
 

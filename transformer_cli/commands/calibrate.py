@@ -32,6 +32,7 @@ from transformer_cli.process.errors import CannotCreateError, DataError, UsageEr
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.data.pairs import SentencePair
     from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.evaluation.green import Calibrated
@@ -172,10 +173,7 @@ def calibrated_run(
     translator = loaded.translator.towards(*languages)
     name = "test" if split is None and source is None else split
     pairs = pairs_to_score(loaded, translator, name, source, reference)
-    if name == "validation":
-        logger.warning(
-            "the validation split has chosen the checkpoint, so its translations are a little better than others"
-        )
+    _warn_of_known_pairs(loaded, pairs, name)
     with sentence_progress():
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
@@ -248,6 +246,30 @@ def calibrated_run(
         )
         use = f"is written; {refused if found.quality.threshold is None else used}"
     return {"direction": str(direction), **_facts(found)}, [*_lines(found), f"{path} {use}"]
+
+
+def _warn_of_known_pairs(loaded: LoadedRun, pairs: Sequence[SentencePair], split: str | None) -> None:
+    """Say so if the pairs of a calibration had a part in the training; without a split, they are a given text."""
+    if split == "validation":
+        logger.warning(
+            "the validation split has chosen the checkpoint, so its translations are a little better than others"
+        )
+    if split is None and _are_of_training(loaded, pairs):
+        logger.warning(
+            "most of the pairs of --source and --reference are training pairs of the run, whose translations are better than those of "
+            "new text; the promise of this calibration will not hold. Give pairs that training has not seen, or leave out both options"
+        )
+
+
+def _are_of_training(loaded: LoadedRun, pairs: Sequence[SentencePair]) -> bool:
+    """Whether the larger part of some pairs is in the training corpus of a run; false if this is not there any more."""
+    from transformer_cli.data.preparation import num_trained_on
+    from transformer_cli.process.errors import TfmError
+
+    try:
+        return 2 * num_trained_on(loaded.config, pairs) > len(pairs)
+    except TfmError:
+        return False
 
 
 def _with_seen_words(

@@ -29,6 +29,8 @@ class CleaningConfig(Section):
     """Remove byte-order marks, and control characters other than white space, from the text; the pair is kept."""
     normalize_invisible: Switch | None = True
     """In source text, make every space a plain one (no-break, narrow and wide spaces), and remove what nobody sees: soft hyphens, zero-width spaces, word joiners, marks of direction, variation selectors, and joiners outside of emoji and of scripts that are spelled with them. Target text keeps all of them. false: neither in training nor in text to translate. null, which is what older runs have: only in text to translate. It never applies to an imported SentencePiece tokenizer, which has its own normalisation."""
+    join_white_space: Switch = True
+    """In source and target, make each run of plain spaces, tabs and line ends one plain space, and remove it at both ends, as in a cell of a table; text to translate is read so, too. Absent, as in older runs: such white space stays, and a tokenizer of subwords reads it."""
     drop_empty: Switch = True
     """Drop pairs in which one side is empty or white space only."""
     drop_equal: Switch = True

@@ -64,7 +64,7 @@ def stored_config(text: str, origin: str) -> Config:
     data = settings.get("data")
     cleaning = data.get("cleaning", {}) if isinstance(data, dict) else None
     if isinstance(data, dict) and isinstance(cleaning, dict):
-        older = {"normalize_invisible": None} | cleaning
+        older = {"normalize_invisible": None, "join_white_space": False} | cleaning
         settings = settings | {"data": data | {"cleaning": older}}
     return check_settings(settings, origin)
 

@@ -186,6 +186,8 @@ def options_meant_by(name: str, value: str | None, known: Collection[str]) -> li
         value: that was given to it; None: none.
         known: the options of the command.
     """
+    if {"--split", "--source"}.issubset(known) and name in ("input", "in", "i", "file", "input-file"):
+        return ["--source"]  # a text in place of a split
     meant = [one for one in (f"--{name}", *meant_by(name, OPTIONS)) if one in known]
     others = [one for one in meant if one not in _OF_LANGUAGES]
     if value is None or len(others) == len(meant):

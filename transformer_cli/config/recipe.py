@@ -177,7 +177,7 @@ def _data_lines(data: FilesData, size: CorpusSize, initial: InitialRun | None) -
         rules, reason = initial.config.data.cleaning, f"as in the run {_scalar(initial.name)}"
         cleaning += [
             (key, getattr(rules, key), reason)
-            for key in ("normalize_unicode", "normalize_invisible")
+            for key in ("normalize_unicode", "normalize_invisible", "join_white_space")
             if getattr(rules, key) != getattr(usual, key)
         ]
     return [*lines, "  cleaning:", *_table(4, cleaning)] if cleaning else lines

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from transformer_cli.data.pairs import (
     ReadingReport,
     SentencePair,
     StoredText,
+    pair_digest,
     read_rows,
     read_validation_pairs,
     rows_of,
@@ -42,8 +44,10 @@ from transformer_cli.data.selection import (
     all_held_out_pairs,
     check_dropped_share,
     clean,
+    compared,
     held_out_digests,
     pairs_to_validate,
+    rules_of_given_splits,
 )
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.corpus import (
@@ -314,6 +318,31 @@ def seen_words_of_corpus(config: Config) -> SeenWords | None:
     return words if _is_all_read(config.data, reading) else None
 
 
+_MOST_LOOKED_AT = 2_000_000
+
+
+def num_trained_on(config: Config, pairs: Sequence[SentencePair]) -> int:
+    """How many of some pairs are training pairs of a config, whose corpus is read again; 0 for one of the hub or of a task.
+
+    No more is read than the first `_MOST_LOOKED_AT` pairs, or what shows that it is the larger part of them.
+
+    Raises:
+        TfmError: the corpus cannot be read.
+    """
+    if isinstance(config.data, SequencesData | HubData):
+        return 0
+    rules, sought = config.applied_cleaning, Counter[bytes]()
+    for altered in clean(pairs, rules_of_given_splits(rules), CleaningReport()):
+        sought[pair_digest(compared(altered, rules))] += 1
+    num_found, most = 0, len(pairs) // 2
+    held_out = all_held_out_pairs(config)
+    for pair in islice(_training_pairs(config, held_out, ReadingReport(), CleaningReport()), _MOST_LOOKED_AT):
+        num_found += sought.pop(pair_digest(compared(pair, rules)), 0)
+        if num_found > most:
+            break
+    return num_found
+
+
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
     composes = config.applied_cleaning.normalize_unicode
     tags = tuple(dict.fromkeys(SequenceFormat.of(config.data).tags))
@@ -569,6 +598,7 @@ _WITHOUT_EFFECT = {"root", "weight", "temperature", "max_dropped_share"}
 # Settings that came later, each with the value at which the ids are the same as before.
 _ABSENT_AT = {
     "data.both_directions": "false",
+    "data.cleaning.join_white_space": "false",
     "data.cleaning.normalize_invisible": "null",
     "data.streaming": "false",
     "data.target_tag": "false",

@@ -45,6 +45,7 @@ from transformer_cli.text.normalization import (
     is_blank,
     normalize_invisible,
     remove_control_characters,
+    with_single_spaces,
 )
 
 logger = logging.getLogger(__name__)
@@ -142,6 +143,8 @@ def alterations(rules: CleaningConfig) -> Iterator[tuple[str, Alteration]]:
         )
     if rules.normalize_unicode:
         yield "normalize_unicode", of_both_sides(compose)
+    if rules.join_white_space:  # last: other spaces are plain ones now, and there may be two where a sign has stood
+        yield "join_white_space", of_both_sides(with_single_spaces)
 
 
 def of_both_sides(alter: Callable[[str], str]) -> Alteration:
@@ -154,10 +157,11 @@ def compared(pair: SentencePair, rules: CleaningConfig) -> SentencePair:
 
     So a held-out pair is found also where it stands the other way round.
     """
-    if not rules.normalize_invisible:
-        return pair
-    source, target = normalize_invisible(pair.source), normalize_invisible(pair.target)
-    return pair._replace(source=source, target=target)
+    if rules.normalize_invisible:
+        pair = pair._replace(source=normalize_invisible(pair.source), target=normalize_invisible(pair.target))
+    if rules.join_white_space:
+        pair = pair._replace(source=with_single_spaces(pair.source), target=with_single_spaces(pair.target))
+    return pair
 
 
 def drops(
@@ -394,6 +398,7 @@ def rules_of_given_splits(rules: CleaningConfig) -> CleaningConfig:
         normalize_unicode=rules.normalize_unicode,
         remove_control_characters=rules.remove_control_characters,
         normalize_invisible=rules.normalize_invisible,
+        join_white_space=rules.join_white_space,
         drop_equal=False,
         drop_duplicates=False,
         max_words=None,

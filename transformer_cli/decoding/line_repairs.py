@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, islice
+from itertools import accumulate, combinations, islice
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,6 +67,7 @@ def with_lost_parts(
     ]
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
+    found = _with_notes_in_place(translator, lines, found)
     found = _with_lost_ampersands(translator, lines, found)
     found = _with_lost_empty_brackets(translator, lines, found)
     found = _with_odd_case(translator, lines, found)
@@ -130,6 +131,51 @@ def loses_spans(line: str, translation: Translation) -> bool:
     if not spans:
         return False
     return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
+
+
+# The raised number of a footnote behind a word, as in word\u00b2 and word<sup>2</sup>, inside a sentence.
+_NOTE = re.compile(
+    r"(?<=[^\W\d_]{3})(?<!sin|cos|tan|log)"
+    r"(?:[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]{1,3}|<sup>[(\[]?\d{1,3}[)\]]?</sup>)(?=,?\s+\w)"
+)
+
+
+def _with_notes_in_place(
+    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+) -> list[Translation]:
+    """The translations; a line with the raised number of a footnote inside a sentence is translated again without it.
+
+    A tag would divide the sentence there. The number is put back behind the word that is linked to the one before it.
+    """
+    if not all(map(has_spaces, translator.languages)):
+        return translations
+    read: dict[int, _Bare] = {}
+    for place, (line, found) in enumerate(zip(lines, translations, strict=True)):
+        notes = [] if line.prefix or found.terms else [*_NOTE.finditer(line.given)]
+        if notes:
+            sizes = accumulate((len(each[0]) for each in notes), initial=0)
+            signs = (
+                _Sign(note[0], note.start() - size, is_left=True, is_right=False)
+                for note, size in zip(notes, sizes, strict=False)
+            )
+            read[place] = _Bare(_NOTE.sub("", line.given), tuple(signs))
+    if not read:
+        return translations
+    plain = replace(translator, reports_lines=False, only_green=False)
+    again = plain.translate_window([replace(lines[place], given=bare.text) for place, bare in read.items()])
+    links = _links(translator, [(bare.text, found.text) for bare, found in zip(read.values(), again, strict=True)])
+    mended = list(translations)
+    for (place, bare), found in zip(read.items(), again, strict=True):
+        text = with_signs(bare, found.text, links[bare.text, found.text])
+        if (
+            text is None
+            or _is_left(found)
+            or {*found.doubts} - {*translator.with_doubts_of_line(translations[place]).doubts}
+        ):
+            continue
+        whole = replace(found, source=lines[place].given, is_repaired=True, pieces=())
+        mended[place] = with_alternatives(whole, [(text, found.score)])
+    return mended
 
 
 def _with_lost_ampersands(

@@ -93,7 +93,8 @@ _INCHES = re.compile(r"(?<=\d)[\"\u201d\u2033]")
 _LEADING = re.compile(r"\s*([^\w\s])(?:\s|(?<=[,;:!?)\]])\w)")
 _LABEL = re.compile(r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)")
 _LONG_UNDERLINE = re.compile("_{3,}")
-_SUPERSCRIPTS = re.compile(r"(?<![^\W\d_])[\u00b9\u00b2\u00b3\u2070-\u2079]")
+# Behind one or two letters stands the number of a unit, as in m\u00b2, for which a translation may have a word.
+_SUPERSCRIPTS = re.compile(r"(?:(?<![^\W\d_])|(?<=[^\W\d_]{3}))[\u00b9\u00b2\u00b3\u2070-\u2079]")
 
 
 def _visible(text: str) -> str:
@@ -107,9 +108,14 @@ def _visible(text: str) -> str:
     return masked(seen, [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)], " ")
 
 
-def _counts(visible: str) -> Counter[str]:
-    """How often a text has each sign, in one form of it."""
-    found: Counter[str] = Counter()
+def _counts(visible: str, text: str) -> Counter[str]:
+    """How often a text has each sign, in one form of it.
+
+    Args:
+        visible: the text as `_visible` shows it.
+        text: in which the raised numbers of footnotes are seen.
+    """
+    found = Counter(() if text.isascii() else _SUPERSCRIPTS.findall(text))
     text = _INCHES.sub("x", visible)
     singles = 2 * len(_SINGLE_QUOTES.findall(text)) if "'" in text or "\u2018" in text or "\u2019" in text else 0
     for match in _DIGRAPH.finditer(text):
@@ -127,9 +133,6 @@ def _counts(visible: str) -> Counter[str]:
         text = _LONG_UNDERLINE.sub("__", text)  # else the time grows with the square of its length
         found["_"] += len(re.findall(r"(?<![^\W_])_+(?=[^\W_])|(?<=[^\W_])_+(?![^\W_])", text))
     found[_DASH] += len(re.findall(r"(?<=\s)-(?=\s)", text)) if " - " in text else 0
-    if not text.isascii():
-        for match in _SUPERSCRIPTS.finditer(text):
-            found[match[0]] += 1
     return found
 
 
@@ -145,7 +148,7 @@ def lost_signs(source: str, translation: str, target: str) -> tuple[str, ...]:
     if source == translation or SIGN.search(source) is None:
         return ()
     here, there = _visible(source), _visible(translation)
-    read, written = _counts(here), _counts(there)
+    read, written = _counts(here, source), _counts(there, translation)
     lost = [sign for sign, number in read.items() if number > written[sign]]
     if _lacks_quotes(here, there, read, written, source, translation):
         lost = [*(sign for sign in lost if sign != _QUOTE), _QUOTE]
@@ -160,7 +163,7 @@ def lost_signs(source: str, translation: str, target: str) -> tuple[str, ...]:
 
 def has_more_signs(source: str, translation: str) -> bool:
     """Whether a translation has quotation marks, brackets or other signs more often than its source."""
-    read, written = _counts(_visible(source)), _counts(_visible(translation))
+    read, written = (_counts(_visible(text), text) for text in (source, translation))
     return any(number > read[sign] for sign, number in written.items() if sign not in (*_PAUSES, _ELLIPSIS))
 
 

@@ -44,6 +44,7 @@ from transformer_cli.text.normalization import (
     normalize,
     normalize_invisible,
     reads_without_invisible,
+    with_single_spaces,
     without_line_breaks,
 )
 from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
@@ -250,6 +251,9 @@ class TextPipeline:
             if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
                 known = self.seen_words
                 sentences = [part for each in sentences for part in split_at_missing_spaces(each, known)]
+        if self.data.cleaning.join_white_space:
+            sentences = [Sentence(with_single_spaces(each.text), each.gap) for each in sentences]
+            text = "".join(sentence.gap + sentence.text for sentence in sentences)
         as_written = [sentence.text for sentence in sentences]
         if self.spellings is not None:
             sentences = [Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences]

@@ -780,7 +780,14 @@ def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
 
 
 def _lines(numbers: Sequence[int]) -> str:
-    """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
-    shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
-    more = len(numbers) - MAX_SHOWN_LINES
-    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")
+    """Line 3; lines 3, 5 to 8; or the first of them, the number of the others, and where they all are."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    few = [f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(map(str, each)) for each in ranges]
+    more = sum(map(len, ranges[MAX_SHOWN_LINES:]))
+    shown = ", ".join(few[:MAX_SHOWN_LINES]) + (f" and {more} more (--json tells it of each line)" if more else "")
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}"

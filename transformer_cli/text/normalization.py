@@ -75,6 +75,8 @@ REMOVALS = (
 )
 """Patterns of what is removed, in this order: the later ones look at what stands beside a character then. They are
 also part of exported tokenizers, so they hold the characters themselves: engines differ in how they are escaped."""
+_WHITE_SPACE = re.compile("[ \t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
+_MAY_HAVE_WHITE_SPACE = re.compile("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]|  |\\A | \\Z")
 _OTHER_SPACE = re.compile(f"[{OTHER_SPACES}]")
 _MAY_BE_INVISIBLE = re.compile(
     f"[{OTHER_SPACES}{_ALWAYS_REMOVED}\u200c\u200d\ufe0e\ufe0f{_TAGS}{_MONGOLIAN_SELECTORS}]"
@@ -151,6 +153,11 @@ def _removal_patterns() -> tuple[re.Pattern[str], ...]:
 def remove_control_characters(text: str) -> str:
     """Text without control characters and byte-order marks; white space stays."""
     return text if text.isprintable() else _CONTROL_CHARACTER.sub("", text)
+
+
+def with_single_spaces(text: str) -> str:
+    """Text with one space in place of each run of spaces, tabs and line ends, and none at its ends; fixed spaces stay."""
+    return _WHITE_SPACE.sub(" ", text).strip(" ") if _MAY_HAVE_WHITE_SPACE.search(text) else text
 
 
 def compose(text: str) -> str:

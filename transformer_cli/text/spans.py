@@ -53,6 +53,10 @@ _BEHIND_ESCAPE = (
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
 # Behind a full stop whose space is missing, as in closed.the; so are e.g. and p.es.
 _NOT_DOTTED = rf"{_FREQUENT_WORDS}|no|a|an|in|is|it|he|we|if|of|on|to|la|le|il|lo|gli|der|die|das|ein|und|ich|sie|es|er|el|los|las|les|et|un|une"
+# Behind the full stop of a name in a program, as in user.name; these begin no sentence.
+_MEMBERS = "id|ids|key|keys|name|names|value|values|type|size|length|title|path|url|email|index|items|me(?! too(?!\\w))"
+# Names of programs that stand before a full stop also at the beginning of a sentence, as in Object.keys.
+_OWNERS = "Array|Console|Date|Document|Error|Event|Function|JSON|Map|Math|Module|Node|Number|Object|Process|Promise|Request|Response|Set|String|System|Window"
 # Behind a hyphen stands a key, and no word, as in Meta-analysis.
 _MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
 _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
@@ -187,6 +191,8 @@ _PATTERNS = {
     r"|(?<![\w@#.\\/:-])(?!(?:etc|art|nr|no|ca|bzw|vgl|sig|p)\.)(?=\w{1,50}\.\w{2}|\w{2})"
     r"(?:(?:(?<=[\w,;] )|(?<=[(\[\"'«“]))(?=[A-Z])|(?=[a-z]\.)|(?=\w{1,50}\.\w{1,50}\.\w)|(?=[\w.]{0,100}[\d_]))"
     rf"[A-Za-z_][a-z0-9_]{{0,48}}(?:\.(?!(?:{_NOT_DOTTED})(?!\w)|[a-z]{{1,3}}(?:\s?[=:]|\s+[A-Z]|\Z))[a-z_][a-z0-9_]{{0,48}}){{1,4}}(?![\w@/(-]|\.\w)"
+    # user.name, read.me, Object.keys at the beginning of a sentence
+    rf"|(?<![\w@#.\\/:-])(?:[a-z][a-z0-9]{{1,48}}\.(?:{_MEMBERS})|(?:{_OWNERS})\.(?:{_MEMBERS}|(?!(?:{_NOT_DOTTED})(?!\w))[a-z]{{2,20}}))(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/:\[-])(?!e\.g|i\.e|[apk]\.m|z\.b|d\.h|u\.[aks]|n\.b|o\.k)[a-z]\.[a-z](?![\w@/(.-])"  # x.y
     r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
     r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
@@ -206,6 +212,8 @@ _PATTERNS = {
     rf"|(?<![\w.])(?:[A-Za-z_]\w{{0,48}}\.){{0,4}}[A-Za-z_]\w{{0,48}}\({_ARGUMENT}(?:, ?{_ARGUMENT}){{1,5}}\)"
     rf"|(?<![\w.])(?:(?:[A-Za-z_]\w{{0,48}}\.){{1,4}}[A-Za-z_]\w{{0,48}}|[a-z])\((?:{_ARGUMENT}|\[\w{{1,9}}\])\)|(?<![\w.])[a-z_]\w{{1,48}}\([xyz]\)"
     r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
+    # a/b, A/B, n/a, m/s; but w/o and b/c are words, and so are e/o, y/o and i/o of other languages: and/or.
+    r"|(?<![\w/.])(?!(?:[aeiouy]/[aeiouy]|w/o|b/c)(?!\w))[A-Za-z](?:/[A-Za-z]){1,3}(?![\w/])"
     r"|(?<![\w^])\w\^\w(?![\w^])"  # x^2
     r"|[\u2318\u2325\u21e7\u2303]{1,3}[A-Z0-9](?!\w)"  # keys of Mac
     r"|<(?:%(?:\d{1,3}\$)?[s@]|\{\w{0,20}\})(?:[-+]\w{1,20}){1,4}\+?>"  # keys with a value: <%s-n>, <{0}+Shift+F5>

@@ -141,12 +141,13 @@ def accept_changes(before: Config, now: Config, *, step: int = 0, accept_data_ch
 def with_recorded_cleaning(config: Config, recorded: Config) -> Config:
     """The config of a resumed run, which cleans as it began where the config does not say otherwise.
 
-    Runs of earlier versions began without `normalize_invisible`, whose default is for new runs.
+    Runs of earlier versions began without these rules, whose defaults are for new runs.
     """
     rules = config.data.cleaning
-    if "normalize_invisible" in rules.model_fields_set:
+    later = {"normalize_invisible", "join_white_space"} - rules.model_fields_set
+    if not later:
         return config
-    update = {"normalize_invisible": recorded.data.cleaning.normalize_invisible}
+    update = {rule: getattr(recorded.data.cleaning, rule) for rule in later}
     data = config.data.model_copy(update={"cleaning": rules.model_copy(update=update)})
     return config.model_copy(update={"data": data})
 

@@ -340,9 +340,12 @@ def test_a_folder_is_replaced_only_if_it_holds_a_cleaned_corpus(tfm: Tfm) -> Non
     again = clean(tfm)
     assert (again.exit_code, "exists already" in again.talk) == (73, True)
     assert clean(tfm, "--force").exit_code == 0
-    (tfm.folder / "out/report.json").unlink()
-    refused = clean(tfm, "--force")
-    assert (refused.exit_code, "no folder of tfm data clean" in refused.talk) == (73, True)
+    for content in ('{"rules": {}, "parts": []}', "[1]", "no JSON", "null", None):
+        (tfm.folder / "out/report.json").unlink()
+        if content is not None:
+            (tfm.folder / "out/report.json").write_text(content, encoding="utf-8")
+        refused = clean(tfm, "--force")
+        assert (refused.exit_code, "no folder of tfm data clean" in refused.talk) == (73, True), content
 
 
 def test_all_rules_of_training_are_rules_of_cleaning() -> None:

@@ -52,6 +52,18 @@ def test_a_translated_book_names_its_language_and_is_xml_everywhere() -> None:
     read_epub(done(read_epub(book()), words).data)
 
 
+def test_a_chapter_that_is_not_there_is_named_and_one_with_a_place_in_its_address_is_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    opf = OPF.replace("two%20b.xhtml", "two%20c.xhtml").replace("text/one.xhtml", "text/one.xhtml#start")
+    texts = [plain_text(each.pieces) for each in read_epub(book(**{"OEBPS/book.opf": opf})).segments]
+    assert "First" in texts
+    assert "Second" not in texts
+    assert caplog.messages == [
+        "OEBPS/two c.xhtml: the book names this chapter, but does not have it, so it is not translated"
+    ]
+
+
 def test_names_of_authors_and_numbers_of_pages_stay_in_the_table_of_contents() -> None:
     ncx = (
         "<ncx><docTitle><text>A book</text></docTitle><docAuthor><text>Green, Ann</text></docAuthor>"

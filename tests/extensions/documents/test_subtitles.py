@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import time
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +17,7 @@ from transformer_cli.extensions.documents.formats import (
     format_named,
     read_document,
 )
-from transformer_cli.extensions.documents.segments import plain_text
+from transformer_cli.extensions.documents.segments import TranslatedSegment, plain_text
 from transformer_cli.extensions.documents.subtitles import (
     Subtitles,
     cues_of,
@@ -28,7 +29,7 @@ from transformer_cli.extensions.documents.subtitles import (
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.process.errors import DataError
 
-from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
+from .fake_translators import EN_IT, REVERSED, UPPER, Identity, WordByWord, done, translated
 
 FILM = """\
 1
@@ -409,3 +410,45 @@ def test_a_file_with_a_byte_order_mark_is_not_taken_for_another_encoding() -> No
 def test_a_hard_space_of_another_format_divides_words_in_srt() -> None:
     text = "1\n00:00:01,000 --> 00:00:09,000\nThe\\hline\\hof\\hC:\\home here\n"
     assert translated(read_srt(text.encode())).splitlines()[2] == "THE LINE OF C:\\home HERE"
+
+
+ENGLISH = ["The dog is in the house.", "This is not the big cat.", "I have a book, and you do not.", "What do they do?"]
+ITALIAN = [
+    "Il cane \u00e8 nella casa.",
+    "Questo non \u00e8 il gatto che ho.",
+    "Io ho un libro, e tu non lo hai.",
+    "Che cosa fanno?",
+]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_of_cues_in_two_languages_only_the_lines_of_the_source_are_translated(
+    number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [pair if number == 0 else pair[::-1] for pair in zip(ENGLISH * 3, ITALIAN * 3, strict=True)]
+    data = film(*("\n".join(pair) for pair in pairs)).encode()
+    written = done(read_srt(data, ReadingOptions(language="en"))).data.decode()
+    assert all(text.upper() in written for text in ENGLISH)
+    assert all(text in written for text in ITALIAN)
+    assert "those in English are translated, and those in Italian stay" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "texts", [[f"{a}\n{b}" for a, b in itertools.permutations(ENGLISH, 2)], ["I am here.\nIo sono qui."]]
+)
+def test_cues_of_two_lines_in_one_language_are_whole_texts(texts: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    [first, *_] = read_srt(film(*texts).encode()).segments
+    assert plain_text(first.pieces) == texts[0]
+    assert not caplog.messages
+
+
+@pytest.mark.long
+def test_many_lines_of_a_dialogue_in_one_cue_take_no_quadratic_time() -> None:
+    times = []
+    for number in (2_000, 8_000):
+        document = read_srt(film("\n".join(["- The dog."] * number)).encode())
+        translations = [TranslatedSegment(("IL CANE.",))] * number
+        started_at = time.process_time()
+        document.write(translations, EN_IT)
+        times.append(time.process_time() - started_at)
+    assert times[1] < 8 * times[0]

@@ -3,6 +3,7 @@
 import pytest
 from lxml import etree
 
+from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.extensions.documents.tmx import read_tmx
 from transformer_cli.process.errors import DataError
 
@@ -32,6 +33,17 @@ def test_units_in_the_source_language_get_a_variant() -> None:
     assert result.replace(first, "").replace(last, "") == TMX
     assert result.count(first) == result.count(last) == 1
     etree.fromstring(result.encode())
+
+
+def test_a_unit_in_another_language_than_that_of_the_model_stays(caplog: pytest.LogCaptureFixture) -> None:
+    result = translated(read_tmx(TMX.encode(), ReadingOptions(language="en")))
+    assert "PRESS" in result
+    assert "BIG" not in result
+    assert caplog.messages == ["1 unit(s) in fr stay: the model translates from en"]
+    with pytest.raises(
+        DataError, match="the units without a translation are in en-US, fr, but the model translates from de"
+    ):
+        read_tmx(TMX.encode(), ReadingOptions(language="de"))
 
 
 def test_equal_translations_keep_every_byte() -> None:

@@ -9,12 +9,16 @@ from typer.testing import CliRunner
 from transformer_cli.cli import app
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.extensions.documents import ModelTranslator, read_document
-from transformer_cli.extensions.documents.formats import Document, Format, ReadingOptions
+from transformer_cli.extensions.documents.formats import Document, Format, ReadingOptions, format_named
 from transformer_cli.extensions.documents.translate_command import (
+    MAX_SHOWN_DOUBTS,
+    ChosenDocument,
+    _report,
     check_output_of_text,
     chosen_document,
     translate_document_file,
 )
+from transformer_cli.extensions.documents.translation import Doubt, TranslatedDocument
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ...decoding.small_translators import tokenizer_of_words, translator
@@ -435,3 +439,17 @@ def test_the_last_message_is_true_where_a_person_should_look_at_more_than_is_tra
         translate("names.json", "nomi.json")
     wanted = "names.json: segments with words to translate: 0; segments that a person should look at: "
     assert caplog.messages[-1].startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("po", "the translated file marks all of them"), ("md", "--mark names all of them")]
+)
+def test_a_message_that_leaves_doubts_out_says_where_all_of_them_are(
+    name: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    doubts = tuple(Doubt(f"line {number}", "a reason", "uno") for number in range(MAX_SHOWN_DOUBTS + 2))
+    found = TranslatedDocument(b"", 30, doubts)
+    _report(found, ChosenDocument(None, format_named(name), ReadingOptions()), TranslateOptions())
+    [last] = [each for each in caplog.messages if "more of this kind" in each]
+    assert last.startswith("and 2 more of this kind; ")
+    assert told in last

@@ -29,6 +29,20 @@ def unit(source: str, target: str = "", attributes: str = "") -> str:
     return f'<trans-unit id="1"{attributes}><source>{source}</source>{target}</trans-unit>'
 
 
+@pytest.mark.parametrize(
+    ("target", "written"),
+    [
+        ('<target xml:lang="it"/>', '<target xml:lang="it" state="translated">THE CAR</target>'),
+        (
+            "<target state='new' state-qualifier=\"exact-match\" xml:space = 'preserve' ></target>",
+            "<target xml:space = 'preserve' state=\"translated\">THE CAR</target>",
+        ),
+    ],
+)
+def test_a_target_keeps_its_attributes_but_those_of_its_old_translation(target: str, written: str) -> None:
+    assert written in translated(read_xliff(xliff(unit("The car", target)).encode()))
+
+
 @pytest.mark.parametrize("version", ["1.2", "2.0"])
 def test_a_version_that_is_not_named_is_known_by_its_elements(version: str) -> None:
     text = xliff_2(unit_2(segment("The car"))) if version == "2.0" else xliff(unit("The car"))

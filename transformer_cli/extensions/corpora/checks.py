@@ -41,6 +41,7 @@ _FAULT_OF_RULE = {
     "remove_control_characters": "control_characters",
     "normalize_invisible": "invisible_characters",
     "normalize_unicode": "not_nfc",
+    "join_white_space": "white_space",
     "drop_empty": "empty",
     "drop_equal": "equal",
     "min_words": "too_few_words",

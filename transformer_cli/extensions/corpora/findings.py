@@ -119,6 +119,10 @@ KINDS = {
         "characters that are not in Unicode NFC",
         "data.cleaning.normalize_unicode brings them into this form before training",
     ),
+    "white_space": FindingKind(
+        "tabs, line ends or several spaces in a row inside a text, or spaces at its ends",
+        "data.cleaning.join_white_space makes one space of them before training",
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformer_cli.config.data import known_encoding
 from transformer_cli.process.errors import DataError, UsageError
@@ -39,12 +39,14 @@ class DecodedText:
     """The text of a file, and how it is encoded."""
 
     text: str
-    """Without the byte-order mark; its line ends are those of the file."""
+    """Without the byte-order mark; its line ends are those of the file, but "\n" for those of old Macs (`has_old_line_ends`)."""
     encoding: str = "utf-8"
     mark: bytes = b""
     """The byte-order mark, if the file has one."""
     is_markup: bool = False
     """Whether a character that the encoding does not have may become a reference such as &#8364;."""
+    has_old_line_ends: bool = False
+    """Whether each line of the file ends with "\r" alone."""
 
     def encoded(self, text: str) -> bytes:
         """Another text in the same encoding.
@@ -52,6 +54,10 @@ class DecodedText:
         Raises:
             DataError: the encoding does not have some of the characters.
         """
+        if self.is_markup and "\r" not in self.text:
+            text = text.replace("\r", "&#13;")  # as itself it would be read as the end of a line
+        if self.has_old_line_ends:
+            text = text.replace("\n", "\r")
         if self.is_markup and not self.encoding.startswith("utf"):
             text = _with_references(text, self.encoding)
         try:
@@ -110,7 +116,19 @@ def decoded(
             f"the file is no valid text in the encoding {encoding}",
             hint="name the right one with --encoding, or convert the file to UTF-8 first, for example with iconv",
         )
-    return DecodedText(text, encoding, mark, is_markup)
+    return _with_usual_line_ends(DecodedText(text, encoding, mark, is_markup))
+
+
+def _with_usual_line_ends(content: DecodedText) -> DecodedText:
+    """The text with "\n" for the line ends of old Macs, which no format needs to know so."""
+    if "\r" not in content.text or "\n" in content.text:
+        return content
+    return replace(content, text=content.text.replace("\r", "\n"), has_old_line_ends=True)
+
+
+def has_byte_order_mark(data: bytes) -> bool:
+    """Whether a file begins with a mark that tells its encoding."""
+    return any(data.startswith(mark) for mark, _ in _MARKS)
 
 
 def encoding_beside_memory(data: bytes, given: str | None) -> str | None:
@@ -133,7 +151,7 @@ def require_utf_8_document(data: bytes, content: DecodedText | None) -> None:
     Raises:
         DataError: with the encodings in which it can be read.
     """
-    has_mark = any(data.startswith(mark) for mark, _ in _MARKS)
+    has_mark = has_byte_order_mark(data)
     was_read = content is None or content.encoding == "utf-8"
     if was_read and not has_mark and is_not_utf_8(data):
         message, hint = not_utf_8_in_words(data)
@@ -170,7 +188,7 @@ def _in_given(body: bytes, mark: bytes, marked: str | None, given: str, *, is_ma
             f"the file cannot be read in {given} and written again with the same bytes",
             hint="convert the file to UTF-8 first, for example with iconv",
         )
-    return DecodedText(text, encoding, mark, is_markup)
+    return _with_usual_line_ends(DecodedText(text, encoding, mark, is_markup))
 
 
 def declared_encoding(data: bytes) -> str | None:

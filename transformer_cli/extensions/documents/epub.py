@@ -1,5 +1,6 @@
 """EPUB, electronic books: their chapters and their table of contents."""
 
+import logging
 import posixpath
 from dataclasses import replace
 from urllib.parse import unquote
@@ -19,6 +20,8 @@ from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_x
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+
+logger = logging.getLogger(__name__)
 
 _CONTAINER = "META-INF/container.xml"
 _CHAPTER = "application/xhtml+xml"
@@ -56,6 +59,8 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
             parts[name] = read_html(read_part(archive, name, options.limits), of_chapters, is_xhtml=True)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
+        elif kind == _CHAPTER and not options.is_repeated:
+            logger.warning("%s: the book names this chapter, but does not have it, so it is not translated", name)
     return ZipDocument(data, parts)
 
 
@@ -77,7 +82,7 @@ def _path_of_book(container: XmlText) -> str:
 def _items(package: XmlText, folder: str) -> list[tuple[str, str]]:
     """The name and the media type of each part of the book: its chapters in the order of reading, then the others."""
     manifest = {
-        each["id"]: (posixpath.normpath(posixpath.join(folder, unquote(each["href"]))), each)
+        each["id"]: (posixpath.normpath(posixpath.join(folder, unquote(each["href"].partition("#")[0]))), each)
         for element in package.root.walk()
         if element.local == "item" and {"id", "href"} <= (each := element.attributes).keys()
     }

@@ -271,6 +271,7 @@ FORMATS = (
         (".tmx",),
         "tmx.read_tmx",
         is_xml=True,
+        needs_languages=True,
         without_texts="no unit is in the source language alone, and units with several languages stay",
     ),
     Format("android", (".xml",), "android.read_android", is_xml=True, needs_languages=True),

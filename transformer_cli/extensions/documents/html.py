@@ -361,6 +361,7 @@ class _Reader:
         self._run: list[InlinePart] = []
         self._sentence = SentenceInWork()
         self._ends = ends_of_elements(self._tokens)
+        self._first_tags = _first_tags(self._tokens)
         self._lines = LineNumbers(text)
         self._language = None if options.language is None else primary_language(options.language)
         # Of the element whose texts are read: the index behind its last token, and in how many such elements it stands.
@@ -542,14 +543,7 @@ class _Reader:
         texts = [each for each in self._tokens[index:end] if each.kind in (TokenKind.TEXT, TokenKind.CDATA)]
         text = unescaped_html("".join(self._text[each.start : each.end] for each in texts)).strip()
         # A number inside two elements stands behind what is before the outer one.
-        first = index
-        while (
-            first > 0
-            and self._tokens[first - 1].kind in (TokenKind.START, TokenKind.END)
-            and self._tokens[first - 1].name in _INLINE
-        ):
-            first -= 1
-        place = self._tokens[first].start
+        place = self._tokens[self._first_tags[index]].start
         # In brackets it is read with them: without it, they would be empty.
         is_behind_word = place > 0 and not (self._text[place - 1].isspace() or self._text[place - 1] in BRACKETS)
         is_alone = end - index == _NUM_TOKENS_OF_TEXT
@@ -699,6 +693,16 @@ def _language_of(given: Attribute, languages: Direction) -> str:
     if primary_language(given.value) != source or source == target:
         return f"{given.quote}{given.value}{given.quote}"
     return f"{given.quote}{languages.target}{given.quote}"
+
+
+def _first_tags(tokens: Sequence[HtmlToken]) -> list[int]:
+    """For the index of each token, that of the first of the inline tags which stand directly before it."""
+    firsts: list[int] = []
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1] if index else token
+        is_tag = before.kind in (TokenKind.START, TokenKind.END) and before.name in _INLINE
+        firsts.append(firsts[-1] if index and is_tag else index)
+    return firsts
 
 
 def ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:

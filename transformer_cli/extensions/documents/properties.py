@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
+from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded, has_byte_order_mark
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
     LineNumbers,
@@ -62,7 +62,8 @@ class _Writing:
 
 def read_properties(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """A file of properties, in UTF-8 or, as Java has read it from the beginning, in ISO-8859-1."""
-    given = "iso-8859-1" if options.encoding is None and is_not_utf_8(data) else options.encoding
+    is_latin = options.encoding is None and not has_byte_order_mark(data) and is_not_utf_8(data)
+    given = "iso-8859-1" if is_latin else options.encoding
     # No letter is lacking, because any can be a code.
     content = replace(decoded(data, given=given), is_markup=True)
     lines = LineNumbers(content.text)

@@ -29,7 +29,13 @@ from transformer_cli.extensions.documents.segments import (
     spliced,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.languages import (
+    contradicting_language,
+    guess_language,
+    has_spaces,
+    name_of_language,
+    primary_language,
+)
 from transformer_cli.text.sentences import (
     LANGUAGES_WITH_CAPITAL_NOUNS,
     display_width,
@@ -411,7 +417,8 @@ class Subtitles:
 
     def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""
-        texts: dict[Cue, list[tuple[_Member, list[str]]]] = {}
+        # By the place of the first line of a cue: to hash a cue takes as long as it has lines.
+        texts: dict[tuple[int, int], list[tuple[_Member, list[str]]]] = {}
         for group, translation in zip(self.groups, translations, strict=True):
             if translation.pieces == group.segment.pieces:
                 continue
@@ -419,7 +426,7 @@ class Subtitles:
             screens = _screens(group.members, pieces, languages.target)
             for member, of_member in zip(group.members, screens, strict=True):
                 shown = [self._text(pieces) for pieces in of_member]
-                texts.setdefault(member.cue, []).append((member, shown))
+                texts.setdefault(member.cue.lines[0], []).append((member, shown))
         changes: list[Change] = []
         num_new = 0
         for cue in self.cues:
@@ -428,7 +435,7 @@ class Subtitles:
                 number = int(self.content.text[slice(*cue.number)]) + num_new
                 if num_new:
                     changes.append(Change(*cue.number, str(number)))
-            for member, shown in texts.get(cue, []):
+            for member, shown in texts.get(cue.lines[0], []):
                 changes += self._changes(member, shown, number)
                 num_new += len(shown) - 1
         return self.content.encoded(spliced(self.content.text, changes))
@@ -493,7 +500,9 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     if len(broken) > _MOST_WARNINGS:
         logger.warning("%d more lines are like these", len(broken) - _MOST_WARNINGS)
     groups = []
-    of_cues = _sentences(cues, content.text, is_srt, primary_language(options.language or ""))
+    language = primary_language(options.language or "")
+    position = _line_in_language(cues, content.text, language, is_told=not options.is_repeated)
+    of_cues = _sentences(cues, content.text, is_srt, language, position)
     for members in options.watch.over(of_cues):
         pieces: list[Piece] = []
         for number, member in enumerate(members):
@@ -508,8 +517,39 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     return Subtitles(content, is_srt, tuple(groups), cues, "\n" if ends is None else ends[0])
 
 
-def _sentences(cues: Sequence[Cue], text: str, is_srt: bool, language: str) -> Iterator[list[_Member]]:
-    """The cues of each sentence; the lines of a dialogue are sentences of their own."""
+def _line_in_language(cues: Sequence[Cue], text: str, language: str, *, is_told: bool) -> int | None:
+    """Of subtitles in two languages, one above the other: which line of a cue is translated, 0 or 1; None for all others.
+
+    A person who knows one of them reads the other line, which therefore stays.
+    """
+    pairs = [[text[slice(*line)] for line in cue.lines] for cue in cues if len(cue.lines) == 2]
+    if 2 * len(pairs) <= len(cues):
+        return None
+    columns = [list(column) for column in zip(*pairs, strict=True)]
+    languages = [guess_language(_TAG.sub("", line) for line in column) for column in columns]
+    if contradicting_language(languages[0], columns[1]) != languages[1] or languages[0] == languages[1]:
+        return None
+    position = languages.index(language) if language in languages else None
+    names = [name_of_language(each) for each in languages]
+    if is_told and position is None:
+        logger.warning("the cues have lines in two languages, %s and %s; a cue is read as one text", *names)
+    elif is_told and position is not None:
+        logger.warning(
+            "the cues have lines in two languages: those in %s are translated, and those in %s stay as they are",
+            names[position],
+            names[1 - position],
+        )
+    return position
+
+
+def _sentences(
+    cues: Sequence[Cue], text: str, is_srt: bool, language: str, position: int | None = None
+) -> Iterator[list[_Member]]:
+    """The cues of each sentence; the lines of a dialogue are sentences of their own.
+
+    Args:
+        position: of the line that is translated of a cue with two lines; None: both are.
+    """
     num_stops = sum(ends_sentence(_shown(text, cue.place)) for cue in cues)
     has_stops = num_stops >= _FEWEST_STOPS * len(cues)
     group: list[_Member] = []
@@ -517,12 +557,11 @@ def _sentences(cues: Sequence[Cue], text: str, is_srt: bool, language: str) -> I
         if group and not _may_go_on(group, cue, text, language, has_stops=has_stops):
             yield group
             group = []
-        lines = [text[slice(*line)].strip() for line in cue.lines]
-        if len(lines) > 1 and (any(map(_DASH.match, lines[1:])) or any(map(_SOUND.fullmatch, lines))):
+        if lines := _lines_alone(cue, text, position):
             if group:
                 yield group
                 group = []
-            for line in cue.lines:
+            for line in lines:
                 yield [_member(cue, line, text, is_srt, is_line=True)]
             continue
         for member in _members(cue, text, is_srt):
@@ -537,6 +576,15 @@ def _sentences(cues: Sequence[Cue], text: str, is_srt: bool, language: str) -> I
             group = []
     if group:
         yield group
+
+
+def _lines_alone(cue: Cue, text: str, position: int | None) -> Sequence[tuple[int, int]]:
+    """The lines of a cue that are texts of their own: those of a dialogue, and the one that is translated of two languages."""
+    if position is not None and len(cue.lines) == 2:
+        return [cue.lines[position]]
+    lines = [text[slice(*line)].strip() for line in cue.lines]
+    is_dialogue = any(map(_DASH.match, lines[1:])) or any(map(_SOUND.fullmatch, lines))
+    return cue.lines if len(lines) > 1 and is_dialogue else ()
 
 
 def _members(cue: Cue, text: str, is_srt: bool) -> Iterator[_Member]:

@@ -1,5 +1,6 @@
 """TMX, the memories of translators: each unit without the target language gets a translation."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,8 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+
+logger = logging.getLogger(__name__)
 
 _SEVERAL = ("*all*", "")
 
@@ -90,9 +93,33 @@ def read_tmx(data: bytes, options: ReadingOptions = DEFAULTS) -> TmxDocument:
     for number, element in enumerate(options.watch.over(elements), 1):
         unit = _unit(xml, element, language, number)
         if unit is not None:
-            options.watch.counted(unit.segment)
             units.append(unit)
+    units = _in_language_of_model(units, options.language)
+    for unit in units:
+        options.watch.counted(unit.segment)
     return TmxDocument(xml, tuple(units))
+
+
+def _in_language_of_model(units: list[_Unit], language: str | None) -> list[_Unit]:
+    """The units in the language that the model reads; all of them while this is not known.
+
+    Raises:
+        DataError: all are in other languages.
+    """
+    if language is None:
+        return units
+    kept = [unit for unit in units if primary_language(_language(unit.source)) == primary_language(language)]
+    others = dict.fromkeys(_language(unit.source) for unit in units if unit not in kept)
+    if others and not kept:
+        raise DataError(
+            f"the units without a translation are in {', '.join(others)}, but the model translates from {language}",
+            hint="use a model of these languages (--run), or correct xml:lang",
+        )
+    if others:
+        logger.warning(
+            "%d unit(s) in %s stay: the model translates from %s", len(units) - len(kept), ", ".join(others), language
+        )
+    return kept
 
 
 def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | None:

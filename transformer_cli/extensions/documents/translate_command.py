@@ -286,7 +286,10 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
     for message in messages[:num_shown]:
         logger.warning("%s", message)
     if len(messages) > num_shown:
-        logger.warning("and %d more of this kind", len(messages) - num_shown)
+        states = "the translated file marks all of them as in need of a look"
+        mark = "of a run with a calibration (tfm calibrate), --mark names all of them"
+        hint = states if given.format.has_states else mark
+        logger.warning("and %d more of this kind; %s", len(messages) - num_shown, hint)
     if options.needs_quality:
         num_green = sum(estimate.is_green for estimate in found.estimates)
         logger.info("%s: green: %d of %d segments", given.name, num_green, len(found.estimates))

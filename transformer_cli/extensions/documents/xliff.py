@@ -185,10 +185,12 @@ def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces:
     is_cdata = _is_cdata(marked)
     segment = watch.counted(_segment(xml, marked, runs[0], place, keeps_spaces=keeps_spaces))
     if target is not None:
-        return [Slot(target.start, target.end, segment, partial(_target, unit, "", is_cdata))]
+        tag = xml.content.text[target.start + 1 + len(target.name) : target.inner_start]
+        kept = _OF_OLD_TARGET.sub("", tag.rstrip("/>")).rstrip()
+        return [Slot(target.start, target.end, segment, partial(_target, unit, "", is_cdata, kept))]
     after = unit.child("seg-source") or source
     gap = white_space_before(xml.content.text, source.start)
-    return [Slot(after.end, after.end, segment, partial(_target, unit, gap, is_cdata))]
+    return [Slot(after.end, after.end, segment, partial(_target, unit, gap, is_cdata, ""))]
 
 
 def _has_text(pieces: Sequence[Piece]) -> bool:
@@ -224,11 +226,19 @@ def _content(found: TranslatedSegment, *, is_cdata: bool) -> str:
     return rendered(found.pieces, escaped_xml)
 
 
-def _target(unit: Element, gap: str, is_cdata: bool, found: TranslatedSegment) -> str:
-    """The target element of a unit, with the prefix of its other elements."""
+# What the attributes of a target say of the translation that was in it.
+_OF_OLD_TARGET = re.compile(r"""\s+(?:state|state-qualifier|equiv-trans)\s*=\s*(?:"[^"]*"|'[^']*')""")
+
+
+def _target(unit: Element, gap: str, is_cdata: bool, kept: str, found: TranslatedSegment) -> str:
+    """The target element of a unit, with the prefix of its other elements.
+
+    Args:
+        kept: its further attributes, such as xml:lang.
+    """
     name = unit.name.removesuffix("trans-unit") + "target"
     state = "needs-review-translation" if found.doubts else "translated"
-    return f'{gap}<{name} state="{state}">{_content(found, is_cdata=is_cdata)}</{name}>'
+    return f'{gap}<{name}{kept} state="{state}">{_content(found, is_cdata=is_cdata)}</{name}>'
 
 
 def _kind_of(element: Element) -> Inline:

@@ -239,7 +239,7 @@ def imported_data(languages: ModelLanguages, *, normalize_unicode: bool = True) 
         source="files",
         source_language=languages.source,
         target_language=first,
-        cleaning=CleaningConfig(normalize_unicode=normalize_unicode, normalize_invisible=None),
+        cleaning=CleaningConfig(normalize_unicode=normalize_unicode, normalize_invisible=None, join_white_space=False),
         target_tag=bool(languages.tagged) and not others,
         corpora=tuple(corpora),
     )

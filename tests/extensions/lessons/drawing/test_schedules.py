@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from transformer_cli.config import load_config
 from transformer_cli.config.schema import ScheduleName
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
+from transformer_cli.extensions.lessons.drawing.schedules import exact_rate_in_words, rate_in_words
 from transformer_cli.extensions.lessons.drawing.theme import LIGHT
 from transformer_cli.training.optimizers import learning_rate
 
@@ -107,3 +108,17 @@ def test_the_lowest_learning_rate_of_a_config_is_kept() -> None:
     drawn = curves("training.min_learning_rate=1e-4", config="en-it.yaml")
     assert drawn["linear"][1500] == pytest.approx(1e-4)
     assert drawn["cosine"][1500] == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rate", "words", "exact"),
+    [
+        (7e-4, "7.0e-4", "7.0e-4"),
+        (1.75e-3, "1.8e-3", "1.75e-3"),
+        (1.0, "1.0", "1.0"),
+        (20.0, "2.0e1", "2.0e1"),
+        (0, "0", "0"),
+    ],
+)
+def test_a_learning_rate_is_written_as_people_write_it(rate: float, words: str, exact: str) -> None:
+    assert (rate_in_words(rate), exact_rate_in_words(rate)) == (words, exact)

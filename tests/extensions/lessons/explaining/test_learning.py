@@ -95,6 +95,9 @@ def test_a_run_without_the_file_has_no_moments(tmp_path: Path) -> None:
         {"attention": {"shape": [1], "data": "!", "low": 0, "high": 1}},
         {"attention": {"data": ""}},
         {"attention": 1},
+        {"sentences": []},
+        {"tokens": [["a", float("nan")]], "attention": None},
+        {"tokens": [["a", 1.5]], "attention": None},
     ],
     ids=lambda one: json.dumps(one)[:40],
 )

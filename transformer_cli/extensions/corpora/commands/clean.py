@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,11 +87,20 @@ def _require_free(folder: Path, *, force: bool) -> None:
         return
     if not force:
         raise CannotCreateError(f"{folder}: exists already", hint="give another --output, or add --force to replace it")
-    if not (folder / CLEANING_REPORT).is_file():
+    if not _is_report(folder / CLEANING_REPORT):
         raise CannotCreateError(
-            f"{folder}: not replaced, because it is no folder of tfm data clean (it has no {CLEANING_REPORT})",
+            f"{folder}: not replaced, because it is no folder of tfm data clean (it has no {CLEANING_REPORT} that it wrote)",
             hint="give another --output",
         )
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a file is a report of `tfm data clean`, and not one of the same name that another program wrote."""
+    try:
+        report = json.loads(path.read_bytes())
+        return "drop_empty" in report["rules"] and all("rows_kept" in part for part in report["parts"])
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return False
 
 
 def _lines(part: CleanedPart) -> list[str]:

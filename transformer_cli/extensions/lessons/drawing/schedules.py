@@ -77,14 +77,19 @@ def _mark_peak(axes: Axes, steps: list[int], rates: list[float], theme: Theme) -
 
 def rate_in_words(rate: float) -> str:
     """A learning rate as people write it, such as 7.0e-4."""
-    return f"{rate:.1e}".replace("e-0", "e-") if rate else "0"
+    return _in_words(*f"{rate:.1e}".split("e")) if rate else "0"
+
+
+def _in_words(digits: str, exponent: str) -> str:
+    """Digits and a power of ten: 7.0e-4, and 1.0 where the power is none."""
+    return f"{digits}e{int(exponent)}" if int(exponent) else digits
 
 
 def exact_rate_in_words(rate: float) -> str:
     """A learning rate with as many digits as it needs, two to four, such as 1.75e-3: for the ticks of an axis."""
     digits, exponent = f"{rate:.3e}".split("e")
     whole, part = digits.split(".")
-    return f"{whole}.{part.rstrip('0') or '0'}e{int(exponent)}" if rate else "0"
+    return _in_words(f"{whole}.{part.rstrip('0') or '0'}", exponent) if rate else "0"
 
 
 def set_limits(axes: Axes, steps: list[int], highest: float) -> None:

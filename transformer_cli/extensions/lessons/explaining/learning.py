@@ -136,6 +136,8 @@ def _moment(record: Mapping[str, Any]) -> Moment:
     step = record["step"]
     if not isinstance(step, int):
         raise TypeError("the step is no number")
+    if not record["sentences"]:
+        raise ValueError("it has no sentence")
     return Moment(step, tuple(map(_sentence, record["sentences"])))
 
 
@@ -148,6 +150,8 @@ def _sentence(record: Mapping[str, Any]) -> WatchedSentence:
         raise ValueError("the attention does not fit the tokens")
     if attention is not None and not np.isfinite(attention).all():
         raise ValueError("the attention is not finite")
+    if not all(0.0 <= token.probability <= 1.0 for token in tokens):
+        raise ValueError("a probability is not between 0 and 1")
     return WatchedSentence(texts[0], texts[1], texts[2], pieces, tokens, attention)
 
 
