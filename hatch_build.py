@@ -24,7 +24,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("transformer_cli/acceleration/kernels")
 LIBRARY = FOLDER / "kernels.bin"  # not .so: it is no module of Python that could be imported
-MODEL = Path("docs/run")  # in a wheel: transformer_cli/demonstration
+MODEL = Path("docs/demonstration")  # in a wheel: transformer_cli/demonstration
 FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-Wno-psabi"]
 LEVELS = {
     "avx2": ["-mavx2", "-mfma"],

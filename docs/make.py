@@ -3,6 +3,7 @@
     python docs/make.py            # write what has changed
     python docs/make.py --check    # say what has changed, and exit with 1
     python docs/make.py --train    # train the model of docs/run anew, then write
+    python docs/make.py --demonstration runs/everyday-en-fr    # take the model of docs/demonstration from this run, then write
 
 CONTRIBUTING.md explains the markers in the pages.
 """
@@ -62,12 +63,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something has drifted")
     parser.add_argument("--train", action="store_true", help="train the model of docs/run anew")
+    parser.add_argument("--demonstration", type=Path, metavar="RUN", help="replace docs/demonstration by this run")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages; absent: all")
     arguments = parser.parse_args()
     if arguments.train:
-        from making.docs_run import train
+        from making.models import train
 
         train()
+    if arguments.demonstration is not None:
+        from making.models import DEMONSTRATION, keep
+
+        keep(arguments.demonstration, DEMONSTRATION, in_half=True)
     only = {page.resolve() for page in arguments.pages}
     unknown = only - {page.resolve() for page in pages()}
     if unknown:

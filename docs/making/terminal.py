@@ -15,7 +15,7 @@ from making.jobs import ENVIRONMENT
 
 ROWS = 60
 LIMIT_SECONDS = 60.0
-COMMAND = "tfm translate --run docs/run"
+COMMAND = "tfm translate --run demonstration"
 TYPED = (
     "Where is the station?",
     ":why",
@@ -60,7 +60,7 @@ class Line(NamedTuple):
 
 
 def session(columns: int) -> list[Line]:
-    """The lines of a session with the model of docs/run: the command, what is typed, and all answers.
+    """The lines of a session with the model that comes along: the command, what is typed, and all answers.
 
     A longer answer goes on in the next line, as a terminal of this width shows it.
     """

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import torch
 
+from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
 from transformer_cli.checkpoint.run_folder import MODEL_FILE
-from transformer_cli.checkpoint.trained_files import TrainedFiles, read_files
+from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, read_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding import numpy_engine, pytorch_engine
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
@@ -71,6 +72,24 @@ def test_it_finds_the_translations_and_scores_of_pytorch(
     options = DecodingConfig(**settings)
     requests = [Request((*files.source_tokenizer.encode(text),)) for text in TEXTS]
     require_equal(engine.translate(requests, options), pytorch.translate(requests, options))
+
+
+@pytest.mark.long
+def test_both_engines_read_a_checkpoint_in_bfloat16_as_the_same_model(tmp_path: Path, files: TrainedFiles) -> None:
+    weights = {name: one.bfloat16() for name, one in mean_of_checkpoints([files.checkpoint]).items()}
+    write_average(tmp_path / "half", [files.checkpoint], weights)
+    half = read_files(tmp_path / "half")
+    assert (
+        2 * (tmp_path / "half" / MODEL_FILE).stat().st_size
+        < 1.03 * (files.checkpoint.folder / MODEL_FILE).stat().st_size
+    )
+    trained = load_weights(half)
+    assert all(torch.equal(one, weights[name].float()) for name, one in trained.model.state_dict().items())
+    engine = load_numpy_engine(half, half.config, nobody)
+    assert engine is not None
+    requests = [Request((*half.source_tokenizer.encode(text),)) for text in TEXTS]
+    pytorch = load_translator(tmp_path / "half").engine
+    require_equal(engine.translate(requests, DecodingConfig()), pytorch.translate(requests, DecodingConfig()))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,21 @@ def test_we_write_what_the_safetensors_library_reads_and_read_what_it_writes(
     assert are_equal(load(path, table), table)
 
 
+def test_weights_in_bfloat16_become_the_float32_of_the_model_and_nothing_else_is_converted(tmp_path: Path) -> None:
+    whole = {"a": torch.tensor([1.0, -0.1, 3e38]), "b": torch.zeros(2, 0)}
+    path = tmp_path / "t"
+    path.write_bytes(safetensors.torch.save({name: one.bfloat16() for name, one in whole.items()}))
+    assert are_equal(load(path, whole), {name: one.bfloat16().float() for name, one in whole.items()})
+    for stored, expected in (
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float64),
+        (torch.float32, torch.bfloat16),
+    ):
+        path.write_bytes(safetensors.torch.save({"a": torch.ones(3, dtype=stored)}))
+        with pytest.raises(DataError, match=r"a is \[3\] \w+ instead of \[3\] "):
+            load(path, {"a": torch.ones(3, dtype=expected)})
+
+
 def test_columns_of_a_table_are_written_in_order() -> None:
     table = torch.arange(12.0).reshape(3, 4).t()
     assert torch.equal(safetensors.torch.load(encoded({"a": table}))["a"], table)

@@ -78,9 +78,9 @@ Loaded = TypeVar("Loaded")
 MAX_SHOWN = 8
 """The most names or reasons in one message."""
 DEMONSTRATION = "demonstration"
+"""The name by which `--run` finds the small model that comes with tfm, if no run and no path has this name."""
 PACKAGED_RUN = Path(__file__).resolve().parents[1] / DEMONSTRATION
 """The model that comes along, in an installed package: all folders of a user share it, so nothing changes it."""
-"""The name by which `--run` finds the small model that comes with tfm, if no run and no path has this name."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
 
 # For runs without a record. In corpora of everyday sentences, of captions and of speeches, the 99 % quantile of the
@@ -133,7 +133,7 @@ def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) 
     if run is not None or _run_names(runs_folder):
         return find_run(run, runs_folder)
     logger.warning(
-        "no run under %s/: the small demonstration model that comes with tfm answers (English to Italian, everyday "
+        "no run under %s/: the small demonstration model that comes with tfm answers (English to French, everyday "
         "sentences); runs are looked for in the folder where you are, and to train one of your own: tfm init TABLE",
         runs_folder,
     )
@@ -141,9 +141,9 @@ def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) 
 
 
 def demonstration_run() -> Path:
-    """The folder of the small model that comes with tfm: English to Italian, trained on the built-in corpus."""
+    """The folder of the small model that comes with tfm: English to French, everyday sentences; its README.md has data and scores."""
     package = PACKAGED_RUN.parent
-    return PACKAGED_RUN if PACKAGED_RUN.is_dir() else package.parent / "docs" / "run"  # in a clone
+    return PACKAGED_RUN if PACKAGED_RUN.is_dir() else package.parent / "docs" / DEMONSTRATION  # in a clone
 
 
 def _newest(runs_folder: Path) -> Path:

@@ -305,7 +305,7 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial:
         for split in _empty_splits(splits)
     ]
     if size.num_pairs < _FEW_PAIRS and initial is None:
-        run = "demonstration" if (data.source_language, data.target_language) == ("en", "it") else "RUN"
+        run = "demonstration" if (data.source_language, data.target_language) == ("en", "fr") else "RUN"
         lines.append(
             f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few: a model learns them by heart, and translates little else. "
             f"Several thousand give first useful translations. With fewer, take a model that exists, and these pairs as its --memory; or train it further: --init-from {run} (docs/own_corpus.md)."

@@ -420,7 +420,7 @@ def _can_compute(config: Config) -> bool:
 
 
 def _tensors(content: bytes) -> dict[str, Array]:
-    """The tensors of a safetensors file in float32; none if it has others, or is no such file."""
+    """The tensors of a safetensors file in float32 or bfloat16, as float32; none if it has others, or is no such file."""
     start = 8 + int.from_bytes(content[:8], "little")
     try:
         header = json.loads(content[8:start])
@@ -428,9 +428,13 @@ def _tensors(content: bytes) -> dict[str, Array]:
         tensors = {}
         for name, entry in header.items():
             begin, end = entry["data_offsets"]
-            if entry["dtype"] != "F32":
+            stored = content[start + begin : start + end]
+            if entry["dtype"] == "BF16":  # the upper half of a float32
+                numbers = (np.frombuffer(stored, "<u2").astype("<u4") << 16).view("<f4")
+            elif entry["dtype"] == "F32":
+                numbers = np.frombuffer(stored, "<f4")
+            else:
                 return {}
-            numbers = np.frombuffer(content[start + begin : start + end], "<f4")
             tensors[name] = numbers.reshape(entry["shape"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

@@ -649,7 +649,8 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
 
     Args:
         file: at its beginning.
-        expected: tensors with the names, types and shapes that the file must have, on any device.
+        expected: tensors with the names, types and shapes that the file must have, on any device. Where float32 is expected, the file
+            may have bfloat16, which needs half of the space; it becomes float32.
         origin: what messages call the file.
 
     Raises:
@@ -665,29 +666,33 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
     for name in sorted(header.keys() - expected.keys()):
         raise DataError(f"{origin}: {name[:200]!r} is not a tensor of this model")
     names = sorted(header, key=lambda name: header[name].data_offsets)
-    end = 0
+    end, stored = 0, dict[str, torch.dtype]()
     for name in names:
         entry, wanted = header[name], expected[name]
         found = DTYPES.get(entry.dtype, entry.dtype), entry.shape
         needed = _name_of(wanted.dtype), list(wanted.shape)
-        if found != needed:
+        is_narrow = found == ("bfloat16", needed[1]) and wanted.dtype == torch.float32
+        if found != needed and not is_narrow:
             raise DataError(f"{origin}: {name} is {found[1]} {found[0]} instead of {needed[1]} {needed[0]}")
-        place = [end, end + wanted.nbytes]
+        stored[name] = torch.bfloat16 if is_narrow else wanted.dtype
+        size = wanted.numel() * stored[name].itemsize
+        place = [end, end + size]
         if entry.data_offsets != place:
             raise DataError(f"{origin}: {name}: the header places it at {entry.data_offsets}, not at {place}")
-        end += wanted.nbytes
+        end += size
     if end != num_bytes:
         raise DataError(f"{origin}: {num_bytes:,} bytes of data, but the header lists {end:,}")
 
     tensors = {}
     for name in names:
-        tensors[name] = torch.empty(expected[name].shape, dtype=expected[name].dtype)
-        rest = _bytes_of(tensors[name])
+        tensor = torch.empty(expected[name].shape, dtype=stored[name])
+        rest = _bytes_of(tensor)
         while rest:
             count = file.readinto(rest)
             if not count:
                 raise DamagedError(f"{origin}: ends inside {name}")
             rest = rest[count:]
+        tensors[name] = tensor.to(expected[name].dtype)
     return tensors
 
 
