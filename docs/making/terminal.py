@@ -15,7 +15,7 @@ from making.jobs import ENVIRONMENT
 
 ROWS = 60
 LIMIT_SECONDS = 60.0
-COMMAND = "tfm translate --run demonstration"
+COMMAND = "tfm translate --run docs/demonstration"
 TYPED = (
     "Where is the station?",
     ":why",

@@ -281,7 +281,7 @@ def test_without_a_name_the_newest_run_is_loaded_or_the_demonstration_model_with
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     [translation] = load_translator().translate(["Where is the station?"])
-    assert translation.text == "Où est la gare ?"
+    assert translation.text == "Où se trouve la gare ?"
     assert "the small demonstration model that comes with tfm answers" in caplog.text
 
 

@@ -252,5 +252,5 @@ def test_the_first_sentences_of_the_model_that_comes_along_import_no_pytorch(
         finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
         talk, _, imported = finished.stderr.decode().partition("IMPORTED")
         assert finished.returncode == 0, talk
-        assert finished.stdout.decode().startswith("Où est la gare ?")
+        assert finished.stdout.decode().startswith("Où se trouve la gare ?")
         assert ("torch" in imported.split()) == is_imported, options
