@@ -324,7 +324,8 @@ def test_each_direction_has_files_of_its_own(tmp_path: Path, capfd: pytest.Captu
 def test_a_line_end_inside_a_sentence_moves_no_line(caplog: pytest.LogCaptureFixture) -> None:
     rows = [{"en": "uno\ndue", "it": "tre\u2028due"}, {"en": "cane", "it": "gatto"}]
     Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    write_run(corpora=[{"path": "train.tsv"}, {"path": "test.jsonl", "split": "test"}], test_share=0.0)
+    corpora = [{"path": "train.tsv"}, {"path": "test.jsonl", "split": "test"}]
+    write_run(corpora=corpora, test_share=0.0, cleaning={"join_white_space": False})
     validate_command("saved", "test", write=Path("texts"))
     assert lines_in("texts", "test.source.en") == ["uno due", "cane"]
     assert Path("texts/test.reference.it").read_text().splitlines() == ["tre due", "gatto"]
