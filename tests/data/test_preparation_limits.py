@@ -146,7 +146,7 @@ HUGE = [
 @pytest.mark.parametrize("kind", ["bpe", pytest.param("wordlevel", marks=pytest.mark.slow)])
 def test_huge_lines_are_prepared_in_bounded_memory_and_time(kind: str, tmp_path: Path) -> None:
     """All limits of cleaning are off; only the limits of the reader and of the model apply."""
-    rules = {"max_words": None, "max_characters": None, "max_length_ratio": None}
+    rules = {"max_words": None, "max_characters": None, "max_length_ratio": None, "join_white_space": False}
     sides = [(text, "p1") if index % 2 else ("w1", text) for index, text in enumerate(HUGE)]
     rows = [*ROWS, *sides]
     config = config_of(
