@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from transformer_cli import load_translator
+from transformer_cli.commands.validate import pairs_to_score
+from transformer_cli.decoding.loading import load_run
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,6 +23,19 @@ def test_as_many_everyday_sentences_are_right_as_the_readme_says() -> None:
     )
     assert said is not None
     assert [*map(int, said.groups())] == [len(accepted), num_right]
+
+
+@pytest.mark.long
+def test_files_are_scored_in_the_languages_of_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A French file was said to be French where the config says Italian, which is the language of a config without any."""
+    lines = ["Where is the station?", "The dog is in the garden.", "My sister is reading a book."] * 20
+    references = ["Où est la gare ?", "Le chien est dans le jardin.", "Ma sœur est en train de lire un livre."] * 20
+    (tmp_path / "a.en").write_text("".join(f"{line} {n}\n" for n, line in enumerate(lines)), encoding="utf-8")
+    (tmp_path / "a.fr").write_text("".join(f"{line} {n}\n" for n, line in enumerate(references)), encoding="utf-8")
+    loaded = load_run(str(ROOT / "docs/demonstration"), ["decoding.repair=false"])
+    pairs = pairs_to_score(loaded, loaded.translator, None, tmp_path / "a.en", tmp_path / "a.fr")
+    assert len(pairs) == 60
+    assert "looks like" not in caplog.text
 
 
 def test_the_folder_names_no_path_of_a_machine() -> None:

@@ -74,7 +74,7 @@ COMMANDS = {
     "next": Entry(
         "transformer_cli.commands.next:next_command",
         "Show the probabilities of the next token.",
-        """tfm next "Where is the station?" --prefix "Dov'è la" --top 5""",
+        """tfm next "Where is the station?" --prefix "Où" --top 5""",
         takes_sentences=True,
     ),
     "explain": Entry(

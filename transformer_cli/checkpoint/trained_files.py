@@ -154,7 +154,7 @@ def _newest(runs_folder: Path) -> Path:
     if not listings:
         raise MissingInputError(
             f"no run under {runs_folder}/",
-            hint=f"{_TRAIN}; or take the small English-Italian model that comes with tfm: --run {DEMONSTRATION}",
+            hint=f"{_TRAIN}; or take the small English-French model that comes with tfm: --run {DEMONSTRATION}",
         )
     damage = [reason for found in listings.values() for reason in found.skipped.values()]
     if not damage:

@@ -166,7 +166,7 @@ def calibrated_run(
     if folder.path.resolve() == trained_files.PACKAGED_RUN:
         raise CannotCreateError(
             f"{run or trained_files.DEMONSTRATION}: this model is a part of the installed package, and so is its calibration",
-            hint=f"copy its folder, {folder.path.resolve()}, to runs/NAME; then: tfm calibrate --run NAME",
+            hint=f"copy its folder, {folder.path.resolve()}, to runs/NAME; then: tfm calibrate --run NAME --source FILE --reference FILE",
         )
     path = folder.path / CALIBRATION_FILE
     require_place(path)

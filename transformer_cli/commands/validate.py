@@ -47,6 +47,7 @@ from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.config import DecodingConfig, SplitName
+    from transformer_cli.config.data import Direction
     from transformer_cli.data.pairs import ReadingReport, SentencePair
     from transformer_cli.decoding import Translator
     from transformer_cli.decoding.loading import LoadedRun
@@ -281,7 +282,8 @@ def pairs_to_score(
     from transformer_cli.evaluation.held_out_text import pairs_of_split
 
     if source and reference:
-        pairs = _pairs_of_files(source, reference)
+        direction = translator.pipeline.direction or loaded.config.data.directions[0]
+        pairs = _pairs_of_files(source, reference, direction)
     else:
         pairs = pairs_of_split(loaded, split or "validation")
         direction = translator.pipeline.direction
@@ -472,7 +474,7 @@ def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
     return lines
 
 
-def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
+def _pairs_of_files(source: Path, reference: Path, direction: Direction) -> list[SentencePair]:
     """Line N of the source with line N of the reference; either may come through a pipe or standard input.
 
     Raises:
@@ -486,7 +488,7 @@ def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
         if _is_stream(source) or _is_stream(reference):
             pairs = _pairs_of_streams(source, reference, report)
         else:
-            pairs = _pairs_on_disk(source, reference, report)
+            pairs = _pairs_on_disk(source, reference, direction, report)
     except NotUtf8Error as error:
         # Its hint names a setting of corpora, which these files do not have.
         raise DataError(error.message, hint=HOW_TO_CONVERT) from error
@@ -495,7 +497,7 @@ def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
     return pairs
 
 
-def _pairs_on_disk(source: Path, reference: Path, report: ReadingReport) -> list[SentencePair]:
+def _pairs_on_disk(source: Path, reference: Path, direction: Direction, report: ReadingReport) -> list[SentencePair]:
     from transformer_cli.config import FilesData
     from transformer_cli.config.data import FileCorpus
     from transformer_cli.data.sources.corpus import read_pairs
@@ -505,7 +507,9 @@ def _pairs_on_disk(source: Path, reference: Path, report: ReadingReport) -> list
     for path in paths:
         require_name_in_utf8(path)
     corpus = FileCorpus(source_path=paths[0], target_path=paths[1], split="test", format="text")
-    data = FilesData(source="files", corpora=(corpus,))
+    data = FilesData(
+        source="files", corpora=(corpus,), source_language=direction.source, target_language=direction.target
+    )
     return list(read_pairs(data, "test", seed=0, report=report))
 
 
