@@ -282,8 +282,8 @@ def pairs_to_score(
     from transformer_cli.evaluation.held_out_text import pairs_of_split
 
     if source and reference:
-        direction = translator.pipeline.direction or loaded.config.data.directions[0]
-        pairs = _pairs_of_files(source, reference, direction)
+        languages = loaded.config.data.directions[translator.pipeline.direction or 0]
+        pairs = _pairs_of_files(source, reference, languages)
     else:
         pairs = pairs_of_split(loaded, split or "validation")
         direction = translator.pipeline.direction
@@ -474,7 +474,7 @@ def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
     return lines
 
 
-def _pairs_of_files(source: Path, reference: Path, direction: Direction) -> list[SentencePair]:
+def _pairs_of_files(source: Path, reference: Path, languages: Direction) -> list[SentencePair]:
     """Line N of the source with line N of the reference; either may come through a pipe or standard input.
 
     Raises:
@@ -488,7 +488,7 @@ def _pairs_of_files(source: Path, reference: Path, direction: Direction) -> list
         if _is_stream(source) or _is_stream(reference):
             pairs = _pairs_of_streams(source, reference, report)
         else:
-            pairs = _pairs_on_disk(source, reference, direction, report)
+            pairs = _pairs_on_disk(source, reference, languages, report)
     except NotUtf8Error as error:
         # Its hint names a setting of corpora, which these files do not have.
         raise DataError(error.message, hint=HOW_TO_CONVERT) from error
@@ -497,7 +497,7 @@ def _pairs_of_files(source: Path, reference: Path, direction: Direction) -> list
     return pairs
 
 
-def _pairs_on_disk(source: Path, reference: Path, direction: Direction, report: ReadingReport) -> list[SentencePair]:
+def _pairs_on_disk(source: Path, reference: Path, languages: Direction, report: ReadingReport) -> list[SentencePair]:
     from transformer_cli.config import FilesData
     from transformer_cli.config.data import FileCorpus
     from transformer_cli.data.sources.corpus import read_pairs
@@ -508,7 +508,7 @@ def _pairs_on_disk(source: Path, reference: Path, direction: Direction, report: 
         require_name_in_utf8(path)
     corpus = FileCorpus(source_path=paths[0], target_path=paths[1], split="test", format="text")
     data = FilesData(
-        source="files", corpora=(corpus,), source_language=direction.source, target_language=direction.target
+        source="files", corpora=(corpus,), source_language=languages.source, target_language=languages.target
     )
     return list(read_pairs(data, "test", seed=0, report=report))
 
