@@ -45,4 +45,4 @@ def test_lines_are_told_in_ranges_and_many_of_them_with_the_option_that_names_al
     assert of_ranges == [f"lines 1 to 7, 9, 10, 12: {SAID['is_cut']}"]
     caplog.clear()
     of_many = messages_of(caplog, *[marked, PLAIN] * 8)
-    assert of_many == [f"lines 1, 3, 5, 7, 9 and 3 more (--json tells it of each line): {SAID['is_cut']}"]
+    assert of_many == [f"lines 1, 3, 5, 7, 9 and 3 more (tfm translate --json tells it of each line): {SAID['is_cut']}"]

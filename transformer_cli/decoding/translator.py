@@ -789,5 +789,7 @@ def _lines(numbers: Sequence[int]) -> str:
             ranges.append([number])
     few = [f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(map(str, each)) for each in ranges]
     more = sum(map(len, ranges[MAX_SHOWN_LINES:]))
-    shown = ", ".join(few[:MAX_SHOWN_LINES]) + (f" and {more} more (--json tells it of each line)" if more else "")
+    shown = ", ".join(few[:MAX_SHOWN_LINES]) + (
+        f" and {more} more (tfm translate --json tells it of each line)" if more else ""
+    )
     return f"line{'s' if len(numbers) > 1 else ''} {shown}"
