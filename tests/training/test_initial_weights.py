@@ -106,12 +106,12 @@ def weights(run: str) -> dict[str, torch.Tensor]:
 def test_a_run_starts_with_the_weights_and_tokenizers_of_the_other_run() -> None:
     initial = load_initial_model(fine_tuned("new", {}), Path("runs/new"))
     assert initial is not None
-    model = new_model(fine_tuned("new", {}), initial.tokenizers, initial)
+    model = new_model(fine_tuned("new", {}), initial.trained.tokenizers, initial)
     old = weights("old")
     assert all(torch.equal(value, old[name]) for name, value in model.state_dict().items())
     train(fine_tuned("new", {}))
     trained = load_trained(Path("runs/new"))
-    assert trained.source_tokenizer.to_json() == initial.tokenizers[0].to_json()
+    assert trained.source_tokenizer.to_json() == initial.trained.tokenizers[0].to_json()
     assert not torch.equal(weights("new")["output.weight"], old["output.weight"])
 
 
@@ -481,7 +481,7 @@ def test_a_shrunk_model_starts_from_the_last_layers_and_its_ssru_from_random_wei
     shrunk = fine_tuned("shrunk", {"shrink": True}, model=SMALLER)
     initial = load_initial_model(shrunk, Path("runs/shrunk"))
     assert initial is not None
-    found, old = new_model(shrunk, initial.tokenizers, initial).state_dict(), weights("old")
+    found, old = new_model(shrunk, initial.trained.tokenizers, initial).state_dict(), weights("old")
     for name, value in found.items():
         if ".ssru" not in name:
             of_old = name.replace("encoder.layers.0.", "encoder.layers.1.")

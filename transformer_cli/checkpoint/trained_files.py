@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from os.path import isdir, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
@@ -58,7 +59,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.seen_words import SeenWords, read_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer import tokenizer_names
+from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     import numpy as np
@@ -313,6 +314,11 @@ class TrainedFiles:
     """The checkpoint from which they were read."""
 
     @property
+    def tokenizers(self) -> Tokenizers:
+        """Of source and target."""
+        return self.source_tokenizer, self.target_tokenizer
+
+    @property
     def step(self) -> int:
         """Number of updates of the model."""
         return self.checkpoint.step
@@ -392,18 +398,10 @@ def read_files(folder: Path) -> TrainedFiles:
     return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
 
 
-def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
+def tokenizers_of(checkpoint: Checkpoint) -> Tokenizers:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
-    names = tokenizer_names({file.name for file in checkpoint.manifest.files})
-    loaded = []
-    for name in names:
-        content = checkpoint.file(name, max_bytes=MAX_TOKENIZER_BYTES)
-        try:
-            loaded.append(Tokenizer.from_file(name, content))
-        except DataError as error:
-            where = f"{checkpoint.folder / name}: {error.message}"
-            raise DataError(where, hint=error.hint) from error
-    return loaded[0], loaded[-1]
+    read = partial(checkpoint.file, max_bytes=MAX_TOKENIZER_BYTES)
+    return read_tokenizers({file.name for file in checkpoint.manifest.files}, read, checkpoint.folder)
 
 
 # Converted models: a model in the format of another library, stored beside its checkpoint for further use.
@@ -525,7 +523,6 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
     from transformer_cli.process.device import require_memory
 
     checkpoint, model = files.checkpoint, _without_weights(files)
-    sizes = files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size
     try:
         # The reader refuses a file whose tensors do not fit the model.
         in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
@@ -539,8 +536,9 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
     except DamagedError:
         raise
     except DataError as error:
+        source, target = files.tokenizers
         error.hint = error.hint or (
-            f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
+            f"{CONFIG_FILE}, the tokenizers ({source.vocab_size:,} source and {target.vocab_size:,} target tokens) and "
             "the weights must belong to one model: copy the whole checkpoint folder again"
         )
         raise
@@ -566,19 +564,12 @@ def _without_weights(files: TrainedFiles) -> Transformer:
 
     from transformer_cli.model import Transformer
 
-    sizes = files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size
     with torch.device("meta"):
-        return Transformer(files.config.model, *sizes)
+        return Transformer(files.config.model, *(one.vocab_size for one in files.tokenizers))
 
 
 def _with_weights(files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]) -> TrainedModel:
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
-    return TrainedModel(
-        config=files.config,
-        source_tokenizer=files.source_tokenizer,
-        target_tokenizer=files.target_tokenizer,
-        checkpoint=files.checkpoint,
-        model=model.eval(),
-    )
+    return TrainedModel(files.config, *files.tokenizers, files.checkpoint, model.eval())

@@ -63,7 +63,7 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
     on_cpu = ["runtime.device=cpu", "decoding.engine=torch", "decoding.shortlist=null"]
     loaded = load_run(run, on_cpu)
     trained = loaded.trained
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    tokenizers = trained.tokenizers
     path = shortlist_path(trained.folder)
     require_place(path)
     train = _training_pairs(loaded)

@@ -275,7 +275,7 @@ def _wrong_shortlist(path: Path, checkpoint: Path | None) -> list[str]:
     if checkpoint is None:
         return [f"{path}: cannot be compared with the tokenizers of a checkpoint: none is sound"]
     files = read_files(checkpoint)
-    load_shortlist(path, ShortlistConfig(), (files.source_tokenizer, files.target_tokenizer))
+    load_shortlist(path, ShortlistConfig(), files.tokenizers)
     return []
 
 

@@ -40,8 +40,8 @@ from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, numbe
 from transformer_cli.text.tokenizer import (
     MAX_CHARACTERS_PER_TOKEN,
     Tokenizers,
+    read_tokenizers,
     tokenizer_files,
-    tokenizer_names,
 )
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
@@ -485,8 +485,7 @@ class _Worker:
     """A process that encodes some of the batches of a file, in the order of the file."""
 
     def __init__(self, text: Path, encode: Encode, files: Mapping[str, bytes]) -> None:
-        loaded = [Tokenizer.from_file(name, files[name]) for name in tokenizer_names(files)]
-        self._tokenizers = loaded[0], loaded[-1]
+        self._tokenizers = read_tokenizers(files, files.__getitem__)
         self._encode, self._unread, self._num_passed = encode, read_rows(text), 0
 
     def encoded(self, number: int) -> EncodedBatch:

@@ -105,7 +105,7 @@ def _write_splits(prepared: PreparedData, folder: Path) -> dict[str, int]:
 
 
 def _write_split(split: SplitName, judged: Iterator[_Judged], prepared: PreparedData, tables: "_Tables") -> None:
-    tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
+    tokenizers = prepared.tokenizers
     sequences = SequenceFormat.of(prepared.config.data)
     limit = prepared.config.model.max_length
     while chunk := list(islice(judged, PAIRS_AT_ONCE)):

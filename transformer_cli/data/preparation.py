@@ -72,7 +72,7 @@ from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
 from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
-from transformer_cli.text.tokenizer import Tokenizers, tokenizer_files, tokenizer_names
+from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_files
 
 logger = logging.getLogger(__name__)
 
@@ -390,9 +390,7 @@ def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -
 
 
 def _tokenizers_in(folder: Path) -> Tokenizers:
-    names = tokenizer_names({file.name for file in folder.iterdir()})
-    loaded = [Tokenizer.from_file(name, (folder / name).read_bytes()) for name in names]
-    return loaded[0], loaded[-1]
+    return read_tokenizers({file.name for file in folder.iterdir()}, lambda name: (folder / name).read_bytes(), folder)
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: bool) -> bool:
@@ -518,8 +516,8 @@ def _fill(partial: Path, other: Path, config: Config) -> None:
 
 
 def _link_files(other: Path, partial: Path) -> None:
-    for name in sealed_files(other):
-        file, new = other / name, partial / name
+    for name in (*_sealed(other)[1], FILE_NAME):
+        file, new = other / Path(name).name, partial / Path(name).name  # without any path in it
         if file.is_symlink():
             raise OSError(f"{file} is a symbolic link")
         try:
@@ -708,35 +706,28 @@ def seal(folder: Path, made_from: Mapping[str, str]) -> None:
 
 def read_seal(folder: Path) -> dict[str, str] | None:
     """The fingerprint of a folder; None if a file is missing or damaged."""
+    made_from, files = _sealed(folder)
     try:
-        content = json.loads((folder / FILE_NAME).read_bytes())
-        made_from, files = content["made_from"], content["files"]
-        is_whole = all(
-            (folder / name).is_file() and checksum(folder / name) == digest for name, digest in files.items()
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_whole = all((folder / name).is_file() and checksum(folder / name) == files[name] for name in files)
+    except (OSError, ValueError):
         return None
-    is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
-    return made_from if is_whole and is_text else None
+    return made_from if is_whole else None
 
 
 def read_claim(folder: Path) -> dict[str, str] | None:
     """As `read_seal`, but the files of the folder are not read, so that they may be missing or damaged."""
-    try:
-        made_from = json.loads((folder / FILE_NAME).read_bytes())["made_from"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
-    return made_from if is_text else None
+    return _sealed(folder)[0]
 
 
-def sealed_files(folder: Path) -> list[str]:
-    """The names of the files of a folder that `seal` has finished, without any path in them."""
+def _sealed(folder: Path) -> tuple[dict[str, str] | None, dict[str, str]]:
+    """What `seal` has written: the fingerprint, and the checksums of the files; None and nothing if it is missing or damaged."""
     try:
-        names = list(json.loads((folder / FILE_NAME).read_bytes())["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-    return [Path(name).name for name in names] + [FILE_NAME]
+        content = json.loads((folder / FILE_NAME).read_bytes())
+        made_from, files = content["made_from"], content["files"]
+        is_text = all(isinstance(value, str) for value in (*made_from.values(), *files.values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None, {}
+    return (made_from, files) if is_text else (None, {})
 
 
 def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:

@@ -388,8 +388,7 @@ def load_numpy_engine(
     if num_bytes > MAX_MODEL_BYTES or not _can_compute(config):
         return None
     weights = _tensors(files.checkpoint.file(MODEL_FILE, max_bytes=num_bytes))
-    sizes = files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size
-    shapes = _shapes(config.model, *sizes)
+    shapes = _shapes(config.model, *(one.vocab_size for one in files.tokenizers))
     is_sound = all(np.isfinite(array).all() for array in weights.values())
     if not is_sound or {name: array.shape for name, array in weights.items()} != shapes:
         return None  # PyTorch says what is wrong

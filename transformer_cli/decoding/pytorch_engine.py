@@ -601,9 +601,8 @@ def open_pytorch_engine(trained: TrainedModel, config: Config, *, alone: bool) -
                 "decoding.shortlist is for translation on a CPU, in float32, bfloat16 or int8",
                 hint="leave out decoding.shortlist, or set runtime.device=cpu",
             )
-        tokenizers = trained.source_tokenizer, trained.target_tokenizer
         path = shortlist_path(trained.folder)
-        found = load_shortlist(path, config.decoding.shortlist, tokenizers)
+        found = load_shortlist(path, config.decoding.shortlist, trained.tokenizers)
         engine = replace(engine, shortlist=found)
     return engine
 

@@ -3,6 +3,7 @@
 from transformer_cli.storage.filesystem import MANIFEST_NAME as MANIFEST_NAME
 from transformer_cli.storage.filesystem import REAL as REAL
 from transformer_cli.storage.filesystem import SIGNATURE_NAME as SIGNATURE_NAME
+from transformer_cli.storage.filesystem import Content as Content
 from transformer_cli.storage.filesystem import DamagedError as DamagedError
 from transformer_cli.storage.filesystem import FileSystem as FileSystem
 from transformer_cli.storage.filesystem import Manifest as Manifest
@@ -10,7 +11,6 @@ from transformer_cli.storage.filesystem import checksum as checksum
 from transformer_cli.storage.filesystem import damage_of as damage_of
 from transformer_cli.storage.filesystem import errors_explained as errors_explained
 from transformer_cli.storage.filesystem import open_sealed as open_sealed
-from transformer_cli.storage.writing import Content as Content
 from transformer_cli.storage.writing import KnownFolder as KnownFolder
 from transformer_cli.storage.writing import RunLock as RunLock
 from transformer_cli.storage.writing import append_json_line as append_json_line

@@ -16,7 +16,7 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,13 +27,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from transformer_cli.process.errors import CannotCreateError, DataError, StorageError, TryAgainError
-from transformer_cli.storage import filesystem
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-    from transformer_cli.storage.writing import Content
 
 fcntl: Any
 try:
@@ -55,6 +52,18 @@ NOT_CREATABLE = frozenset(
         errno.ENAMETOOLONG,
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a file before it is written; in chunks, so that they are not copied."""
+
+    num_bytes: int
+    chunks: Callable[[], Iterable[bytes | memoryview]]
+
+    @classmethod
+    def of(cls, data: bytes) -> Content:
+        return cls(len(data), lambda: (data,))
 
 
 # Calls of the operating system that Windows or macOS lacks, or does differently.
@@ -537,7 +546,7 @@ def damage_of(path: Path) -> list[str]:
 def _opened(path: Path) -> Iterator[SealedFolder]:
     """Open a folder and read its manifest; errors in the block say what a user can understand."""
     try:
-        folder = filesystem.open_folder(path)
+        folder = open_folder(path)
         try:
             with _open_regular(folder, path, MANIFEST_NAME) as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
@@ -571,7 +580,7 @@ def _open_regular(folder: int | None, path: Path, name: str, *, size: int | None
     """Open a file of a folder for reading, if it is a regular one, and of this size if it is listed with one."""
     try:
         place = path / name if folder is None else name
-        descriptor = filesystem.open_file(place, filesystem.READ, folder=folder)
+        descriptor = open_file(place, READ, folder=folder)
     except FileNotFoundError as error:
         raise DamagedError(f"{path / name}: missing") from error
     except OSError as error:
@@ -631,8 +640,6 @@ def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
             "shape": list(tensors[name].shape),
             "data_offsets": [begin, end],
         }
-    from transformer_cli.storage.writing import Content
-
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
 

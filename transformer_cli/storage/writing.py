@@ -21,7 +21,6 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,6 +33,7 @@ from transformer_cli.storage.filesystem import (
     REAL,
     TEMPORARY,
     WRITABLE,
+    Content,
     DamagedError,
     FileSystem,
     ListedFile,
@@ -51,18 +51,6 @@ TRASH = ".trash-"
 WRITE_BYTES = 4 << 20
 SPARE_BYTES = 64 << 10  # for folders, the manifest and the metadata of the file system
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The bytes of a file before it is written; in chunks, so that they are not copied."""
-
-    num_bytes: int
-    chunks: Callable[[], Iterable[bytes | memoryview]]
-
-    @classmethod
-    def of(cls, data: bytes) -> "Content":
-        return cls(len(data), lambda: (data,))
 
 
 def require_name(path: Path) -> None:

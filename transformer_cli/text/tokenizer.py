@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import (
@@ -434,6 +435,26 @@ def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
     """
     shared, source, target = (as_spm(name) if as_spm(name) in names else name for name in (SHARED, SOURCE, TARGET))
     return (shared,) if shared in names else (source, target)
+
+
+def read_tokenizers(names: Container[str], read: Callable[[str], bytes], folder: Path = Path()) -> Tokenizers:
+    """The tokenizers of the files that `tokenizer_files` has made.
+
+    Args:
+        names: of the files in the folder.
+        read: gives the content of a file.
+        folder: for messages.
+
+    Raises:
+        DataError: a file is not as tfm writes it.
+    """
+    loaded = []
+    for name in tokenizer_names(names):
+        try:
+            loaded.append(Tokenizer.from_file(name, read(name)))
+        except DataError as error:
+            raise DataError(f"{folder / name}: {error.message}", hint=error.hint) from error
+    return loaded[0], loaded[-1]
 
 
 # Caches of the ids of words and of pieces.

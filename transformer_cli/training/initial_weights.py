@@ -74,11 +74,6 @@ class InitialModel:
     is_shrunk: bool = False
     """Whether the model that starts may have fewer layers, and SSRUs in place of self-attention; see `shrunk_weights`."""
 
-    @property
-    def tokenizers(self) -> Tokenizers:
-        """The tokenizers of source and target."""
-        return self.trained.source_tokenizer, self.trained.target_tokenizer
-
     def load_into(self, model: Transformer, tokenizers: Tokenizers, *, seed: int) -> None:
         """Copy the weights; each table gets a new row for each entry that only the new `tokenizers` have.
 
@@ -90,7 +85,7 @@ class InitialModel:
         weights: dict[str, Tensor] = dict(self.trained.model.state_dict())
         generator = torch.Generator().manual_seed(derive_seed(seed, "added words"))
         for name, side in _TABLES.items():
-            known, extended = self.tokenizers[side], tokenizers[side]
+            known, extended = self.trained.tokenizers[side], tokenizers[side]
             if name in weights and extended.vocab_size > known.vocab_size:
                 rows = compositions(known, extended)
                 weights[name] = with_new_rows(weights[name], rows, generator)
@@ -98,7 +93,7 @@ class InitialModel:
             weights, kept = shrunk_weights(weights, model.state_dict())
             logger.info("layers of the initial model: %s", kept)
         model.load_state_dict(weights)
-        added = [new.vocab_size - old.vocab_size for new, old in zip(tokenizers, self.tokenizers, strict=True)]
+        added = [new.vocab_size - old.vocab_size for new, old in zip(tokenizers, self.trained.tokenizers, strict=True)]
         where = f"{self.trained.folder}, step {self.trained.step}"
         logger.info("initial weights: %s; added entries: source %d, target %d", where, *added)
 

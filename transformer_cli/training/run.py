@@ -503,7 +503,7 @@ def _prepared_data(
     accept_data_change: bool,
 ) -> PreparedData:
     """The data that the newest checkpoint was trained on, or newly prepared data."""
-    tokenizers = tokenizers_of(newest) if newest else initial.tokenizers if initial else None
+    tokenizers = tokenizers_of(newest) if newest else initial.trained.tokenizers if initial else None
     progress = None if newest is None else newest.training_state().part("progress")
     data = prepare_data(
         config,

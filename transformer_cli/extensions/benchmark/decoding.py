@@ -64,14 +64,14 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
         config = load_config(config_path, overrides)
         prepare_machine(config.runtime)
         with data_to_measure(config) as (data, _):
-            pairs, tokenizers = data.validation, (data.source_tokenizer, data.target_tokenizer)
+            pairs, tokenizers = data.validation, data.tokenizers
         seed_everything(config.seed, "weights")
         model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
-        tokenizers = trained.source_tokenizer, trained.target_tokenizer
+        tokenizers = trained.tokenizers
         model, pairs = trained.model, held_out_pairs(config, "validation")
     subject = Subject(model, tokenizers, config, is_forced=config_path is not None)
     return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())

@@ -97,7 +97,7 @@ def data_to_measure(config: Config) -> Iterator[tuple[PreparedData, Path]]:
             yield found, folder
             return
         initial = load_initial_model(config, run.path)
-        tokenizers = None if initial is None else initial.tokenizers
+        tokenizers = None if initial is None else initial.trained.tokenizers
         logger.info("preparing the data in a temporary folder")
         place = folder / "data"
         data = prepare_data(config, place, has_begun=False, tokenizers=tokenizers, runs=RUNS)

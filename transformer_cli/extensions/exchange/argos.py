@@ -74,7 +74,7 @@ class ArgosFormat(ExportFormat):
         return found
 
     def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
-        source, target = trained.source_tokenizer, trained.target_tokenizer
+        source, target = trained.tokenizers
         files = ctranslate2_files(
             trained.model,
             target,

@@ -34,7 +34,6 @@ from transformer_cli.extensions.exchange.marian import (
     MarianFolder,
     MarianFormat,
     MarianVocabulary,
-    both_tokenizers,
     marian_arrays,
     marian_vocabulary,
     vocabulary_names,
@@ -125,7 +124,7 @@ def bergamot_files(trained: TrainedModel, *, is_rounded: bool) -> dict[str, byte
     Args:
         is_rounded: whether the matrices are in int8; if not, all numbers are in float32, for a comparison.
     """
-    names, both = vocabulary_names(trained), both_tokenizers(trained)
+    names, both = vocabulary_names(trained), trained.tokenizers
     vocabularies = [_filled_up(marian_vocabulary(tokenizer)) for tokenizer in both]
     files = {name: one.content for name, one in zip(names, vocabularies, strict=True)}
     rows = [one.rows for one in vocabularies]
@@ -166,7 +165,7 @@ def _shortlist(trained: TrainedModel, rows: tuple[Sequence[int], Sequence[int]])
     """
     settings = trained.config.decoding.shortlist
     assert settings is not None
-    found = load_shortlist(shortlist_path(trained.folder), settings, both_tokenizers(trained))
+    found = load_shortlist(shortlist_path(trained.folder), settings, trained.tokenizers)
     # Unused entries stand for padding.
     theirs = {ours: place for place, ours in enumerate(rows[1]) if ours != Tokenizer.pad_id}
     lists = [{theirs[one] for one in found.translations_of(ours).tolist() if one in theirs} for ours in rows[0]]

@@ -104,7 +104,7 @@ class CTranslate2Format(ExportFormat):
         return [Obstacle(setting, reason) for setting in unsupported_settings(config.model)]
 
     def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
-        source, target = trained.source_tokenizer, trained.target_tokenizer
+        source, target = trained.tokenizers
         names = TokenNames.of_entries(source, target)
         files = ctranslate2_files(
             trained.model,
@@ -153,7 +153,7 @@ class CTranslate2Format(ExportFormat):
         return unsaid_of_beam(decoding, "CTranslate2")
 
     def usage(self, trained: TrainedModel, name: str) -> str:
-        source, target = trained.source_tokenizer, trained.target_tokenizer
+        source, target = trained.tokenizers
         banned = [[target.entries[index]] for index in (target.pad_id, target.sos_id)]
         banned += [[target.entries[index]] for index in target.tag_ids]
         decoding = trained.config.decoding

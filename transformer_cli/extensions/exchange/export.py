@@ -221,8 +221,7 @@ def float32_translator(trained: TrainedModel, beam_size: int, *, has_repairs: bo
     if not has_repairs:
         decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    translator = build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))
+    translator = build_translator(trained.model, *trained.tokenizers, config, prepare_machine(runtime))
     return replace(translator, reports_lines=False)
 
 

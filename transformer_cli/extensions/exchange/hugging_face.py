@@ -78,7 +78,7 @@ class HuggingFaceFormat(ExportFormat):
         from safetensors.torch import save  # of the extra `export`: `tfm info` does without it
 
         assert quantization is None
-        vocabularies = vocabulary_sizes(trained.source_tokenizer, trained.target_tokenizer)
+        vocabularies = vocabulary_sizes(*trained.tokenizers)
         state = trained.model.state_dict()
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
         (path / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
@@ -160,8 +160,7 @@ class TransformersFolder:
 
 def _settings(trained: TrainedModel) -> dict[str, dict[str, Any]]:
     """The JSON files."""
-    config = trained.config
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    config, tokenizers = trained.config, trained.tokenizers
     vocabularies = vocabulary_sizes(*tokenizers)
     form = TableForm.of(config.model, vocabularies, fitting_class(config.model))
     most = num_hugging_face_positions(config.model)

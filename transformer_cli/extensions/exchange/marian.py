@@ -102,7 +102,7 @@ def marian_files(trained: TrainedModel) -> dict[str, bytes]:
     Raises:
         ConfigError: a tokenizer is not one of the SentencePiece library.
     """
-    names, both = vocabulary_names(trained), both_tokenizers(trained)
+    names, both = vocabulary_names(trained), trained.tokenizers
     vocabularies = [marian_vocabulary(tokenizer) for tokenizer in both]
     files = {name: one.content for name, one in zip(names, vocabularies, strict=True)}
     config = trained.config.model
@@ -111,10 +111,6 @@ def marian_files(trained: TrainedModel) -> dict[str, bytes]:
     files[MODEL_FILE] = npz_content(arrays, settings_of(config, sizes))
     files[DECODER_FILE] = yaml.safe_dump(_search(trained.config, names), sort_keys=False).encode()
     return files
-
-
-def both_tokenizers(trained: TrainedModel) -> tuple[Tokenizer, Tokenizer]:
-    return trained.source_tokenizer, trained.target_tokenizer
 
 
 def vocabulary_names(trained: TrainedModel) -> tuple[str, str]:

@@ -109,7 +109,7 @@ first step gets a cache of length 0. The names of inputs and outputs are those o
 
 def _source_offset(trained: TrainedModel) -> int:
     """The id of the first source token in the tokenizer of the folder."""
-    source, target = trained.source_tokenizer, trained.target_tokenizer
+    source, target = trained.tokenizers
     return 0 if source.entries == target.entries else target.vocab_size
 
 

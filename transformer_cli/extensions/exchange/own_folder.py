@@ -7,6 +7,7 @@ of our tensors is found by comparing values.
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -20,8 +21,7 @@ from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.filesystem import tensors_content
-from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer import Tokenizers, tokenizer_names
+from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""
@@ -40,7 +40,7 @@ def own_files(trained: TrainedModel, stored: Mapping[str, Tensor] | None) -> dic
         trained: the run.
         stored: the tensors in the files of the format; None: `tfm import` knows how the format stores weights.
     """
-    files = portable_files(trained.config, trained.source_tokenizer, trained.target_tokenizer)
+    files = portable_files(trained.config, *trained.tokenizers)
     if stored is not None:
         files |= _files_of_weights(trained.model.state_dict(), stored)
     return {f"{OWN_FOLDER}/{name}": content for name, content in files.items()}
@@ -178,15 +178,8 @@ def own_config(own: ModelFolder) -> Config:
 
 def own_tokenizers(own: ModelFolder) -> Tokenizers:
     """The tokenizers of the run from which an export was made; `own` and errors as of `own_config`."""
-
-    def load(name: str) -> Tokenizer:
-        try:
-            return Tokenizer.from_file(name, own.bytes(name, max_bytes=MAX_TOKENIZER_BYTES))
-        except DataError as error:
-            raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
-
-    loaded = [load(name) for name in tokenizer_names({file.name for file in own.path.iterdir()})]
-    return loaded[0], loaded[-1]
+    read = partial(own.bytes, max_bytes=MAX_TOKENIZER_BYTES)
+    return read_tokenizers({file.name for file in own.path.iterdir()}, read, own.path)
 
 
 class _Places(BaseModel):
