@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from transformer_cli import Translator, load_config, load_translator
-from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.config import Config, DecodingConfig, FilesData, SplitName
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import read_pairs

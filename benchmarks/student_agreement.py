@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hostile_lines import in_firefox
 
-from transformer_cli.checkpoint import find_run, load_trained
+from transformer_cli.checkpoint.trained_files import find_run, load_trained
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.exchange.bergamot import BergamotFolder, bergamot_files
 from transformer_cli.extensions.exchange.browser import (

@@ -23,8 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.checkpoint import find_run, load_trained
-from transformer_cli.checkpoint.trained_files import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel, find_run, load_trained
 from transformer_cli.config import ShortlistConfig
 from transformer_cli.extensions.exchange.bergamot import MODEL_FILE, SHORTLIST, bergamot_files
 from transformer_cli.extensions.exchange.export_format import add_to_folder

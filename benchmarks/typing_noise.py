@@ -16,7 +16,7 @@ from random import Random
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer_cli import Translator, load_config, load_translator
-from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.config import DecodingConfig, FilesData, NoiseConfig
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import read_pairs

@@ -148,7 +148,7 @@ def _fill_folder(folder: str) -> None:
 
 def note_saves(place: str) -> None:
     """Write down the step of each save that was acknowledged."""
-    from transformer_cli.checkpoint import Checkpoints
+    from transformer_cli.checkpoint.checkpoints import Checkpoints
 
     original = Checkpoints.save
 

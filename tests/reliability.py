@@ -23,7 +23,8 @@ from disks import mounted
 from experiments import TINY, essence, metrics_of, newest_checkpoint, write_tiny
 from launcher import Launcher, Process, Tfm
 
-from transformer_cli.checkpoint import Checkpoints, open_checkpoint
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import open_checkpoint
 
 TRAIN = ("train", "--config", "tiny.yaml")
 STEPS_PER_KILL = 20

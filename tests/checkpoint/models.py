@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, portable_files
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import Retention, Snapshot
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
 from transformer_cli.model.transformer import Transformer

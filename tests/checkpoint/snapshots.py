@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Checkpoint, Retention, Snapshot
 
 EXPECTED = {"output.weight": torch.zeros(3, 2), "output.bias": torch.zeros(3)}
 FILES = {"config.yaml": b"name: tiny\n", "tokenizer.json": b"{}"}

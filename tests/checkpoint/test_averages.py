@@ -13,24 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer_cli.checkpoint import (
-    Checkpoint,
-    Checkpoints,
-    Retention,
-    Snapshot,
-    list_checkpoints,
-    load_trained,
-    open_checkpoint,
-    portable_files,
-)
 from transformer_cli.checkpoint.averages import (
     averaged_steps,
     mean_of_checkpoints,
     mean_weights,
     write_average,
 )
-from transformer_cli.checkpoint.run_folder import AVERAGE
-from transformer_cli.checkpoint.trained_files import seen_lengths_of
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import (
+    AVERAGE,
+    Checkpoint,
+    Retention,
+    Snapshot,
+    list_checkpoints,
+    open_checkpoint,
+)
+from transformer_cli.checkpoint.trained_files import load_trained, seen_lengths_of
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text.sentences import SeenLengths
 

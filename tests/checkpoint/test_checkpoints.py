@@ -17,14 +17,8 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from transformer_cli.checkpoint import (
-    Checkpoints,
-    Retention,
-    Snapshot,
-    list_checkpoints,
-    open_checkpoint,
-)
-from transformer_cli.checkpoint.run_folder import StateValues
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Retention, Snapshot, StateValues, list_checkpoints, open_checkpoint
 from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, DamagedError, filesystem

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, Snapshot, open_checkpoint
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.checkpoint.trained_files import Files, converted_files
 
 Load = Callable[[], Files]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import Checkpoints, Retention
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Retention
 from transformer_cli.process.errors import CannotCreateError, StorageError, TfmError, TryAgainError
 from transformer_cli.storage import FileSystem
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained, open_checkpoint
+from transformer_cli.checkpoint.run_folder import open_checkpoint
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.config.loading import parse_yaml
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import Content, open_sealed

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_cli.checkpoint import Checkpoints, open_checkpoint
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import open_checkpoint
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.filesystem import MANIFEST_NAME
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import portable_config, portable_files
+from transformer_cli.checkpoint.checkpoints import portable_config, portable_files
 from transformer_cli.config import Config, TokenizerConfig, to_yaml
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.text.tokenizer import train_tokenizer

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import Checkpoints, Retention, list_checkpoints
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Retention, list_checkpoints
 from transformer_cli.checkpoint.runs import prune
 from transformer_cli.process.errors import StorageError, TryAgainError
 from transformer_cli.storage import RunLock

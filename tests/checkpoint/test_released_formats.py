@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import open_checkpoint
+from transformer_cli.checkpoint.run_folder import open_checkpoint
 from transformer_cli.storage.filesystem import FORMAT_VERSION, MANIFEST_NAME
 
 from ..launcher import Finished, Tfm

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
-from transformer_cli.checkpoint.run_folder import Scored, ranking_key
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Retention, Scored, Snapshot, list_checkpoints, ranking_key
 from transformer_cli.config import TrainingConfig
 from transformer_cli.process.errors import TfmError
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import Checkpoints, Retention
+from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.limits import is_finished
+from transformer_cli.checkpoint.run_folder import Retention
 from transformer_cli.checkpoint.runs import interrupted_at, list_runs, overview
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.schema import TrainingConfig

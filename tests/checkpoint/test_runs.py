@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import find_run, find_run_or_demonstration
 from transformer_cli.checkpoint.runs import folder_size, list_runs
-from transformer_cli.checkpoint.trained_files import demonstration_run
+from transformer_cli.checkpoint.trained_files import demonstration_run, find_run, find_run_or_demonstration
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.writing import RunLock
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import Checkpoints, Snapshot, open_checkpoint, portable_files
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import Snapshot, open_checkpoint
 from transformer_cli.checkpoint.trained_files import read_files, seen_lengths_of
 from transformer_cli.config import FilesData
 from transformer_cli.process.errors import DataError

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_cli.checkpoint import TrainedModel, load_trained, open_checkpoint
+from transformer_cli.checkpoint.run_folder import open_checkpoint
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.data.updates import Position
 from transformer_cli.process.errors import (
     ConfigError,

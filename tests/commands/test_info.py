@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.commands.info import info_command
 from transformer_cli.config import SequencesData, load_config, shipped_configs
 from transformer_cli.model.transformer import Transformer

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
-from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import Snapshot
 from transformer_cli.commands.align import align_command
 from transformer_cli.commands.info import info_command
 from transformer_cli.commands.likelihood import likelihood_command

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from transformer_cli.checkpoint import Checkpoints, Retention
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Retention
 from transformer_cli.cli import app
 from transformer_cli.commands.runs import prune_runs, show_list, show_run_comparison
 from transformer_cli.config import load_config, to_yaml

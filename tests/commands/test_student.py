@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 
 from ..experiments import TINY, newest_checkpoint
 from ..faults import run_in_child

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.commands.recorded_steps import Steps
 from transformer_cli.commands.student import student_command
 from transformer_cli.commands.synthetic_corpus import (

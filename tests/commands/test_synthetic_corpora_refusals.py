@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.commands import recorded_steps, synthetic_corpus
 from transformer_cli.commands.recorded_steps import Languages, chosen_languages
 from transformer_cli.commands.student_report import measured_run

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import Snapshot
 from transformer_cli.commands.validate import validate_command
 from transformer_cli.config import DecodingConfig, Direction, FilesData, TokenizerConfig, load_config, to_yaml
 from transformer_cli.data.preparation import fingerprint, prepare_data

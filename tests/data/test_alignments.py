@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.checkpoint import portable_config
+from transformer_cli.checkpoint.checkpoints import portable_config
 from transformer_cli.config import Config, FilesData, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.updates import Updates, training_pairs

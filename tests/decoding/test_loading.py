@@ -12,7 +12,8 @@ from typing import Literal
 import pytest
 
 import transformer_cli
-from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import Snapshot
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding import loading as inference

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.data.sources.corpus import read_phrasebook
 from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_translator

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.process import device as memory
 from transformer_cli.process.errors import TryAgainError
 

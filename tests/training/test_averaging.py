@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import Checkpoints, Retention
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Retention
 from transformer_cli.config import TrainingConfig
 from transformer_cli.training.averaging import checkpoints_to_average
 

@@ -8,7 +8,7 @@ import datasets
 import pytest
 
 from transformer_cli import Config, load_config, train
-from transformer_cli.checkpoint import Checkpoints
+from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.data.sources.given import named_splits
 from transformer_cli.process.errors import ConfigError, DataError
 

@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from transformer_cli import Config, load_config, train
-from transformer_cli.checkpoint import load_trained, open_checkpoint, run_folder
-from transformer_cli.checkpoint.trained_files import seen_lengths_of
+from transformer_cli.checkpoint import run_folder
+from transformer_cli.checkpoint.run_folder import open_checkpoint
+from transformer_cli.checkpoint.trained_files import load_trained, seen_lengths_of
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
 from transformer_cli.data.encoded import EncodedCorpus

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from transformer_cli.checkpoint import Checkpoints, Snapshot, open_checkpoint
-from transformer_cli.checkpoint.run_folder import RAW
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import RAW, Snapshot, open_checkpoint
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, TrainingStoppedError

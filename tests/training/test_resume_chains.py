@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from transformer_cli.checkpoint import Checkpoint
-from transformer_cli.checkpoint.run_folder import RAW
+from transformer_cli.checkpoint.run_folder import RAW, Checkpoint
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data import updates
 from transformer_cli.training.callbacks import Meter

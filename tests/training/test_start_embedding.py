@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
 from transformer_cli.process.errors import ConfigError

@@ -16,7 +16,7 @@ from transformer_cli.process.errors import CannotCreateError, MissingInputError,
 from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint import Checkpoint
+    from transformer_cli.checkpoint.run_folder import Checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +47,9 @@ def average_command(
     """Average the weights of several checkpoints of a run. The new folder translates, and the run stays as it is."""
     if sum(bool(one) for one in (steps, last, best)) != 1:
         raise UsageError("give either the steps of checkpoints, or --last N, or --best N")
-    from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
     from transformer_cli.checkpoint.run_folder import AVERAGE, RunFolder
+    from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.storage import RunLock, make_folders
 
     folder = find_run(run)
@@ -85,8 +85,7 @@ def _chosen(checkpoints_folder: Path, *, steps: Sequence[int], last: int | None,
         MissingInputError: the run does not keep them.
         UsageError: only one checkpoint is asked for.
     """
-    from transformer_cli.checkpoint import list_checkpoints
-    from transformer_cli.checkpoint.run_folder import ranked
+    from transformer_cli.checkpoint.run_folder import list_checkpoints, ranked
 
     listing = list_checkpoints(checkpoints_folder)
     for reason in listing.skipped.values():

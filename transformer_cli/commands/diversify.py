@@ -63,8 +63,7 @@ def diversify_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make training pairs of what several models of both directions write. The same command continues after an interruption."""
-    from transformer_cli.checkpoint import find_run
-    from transformer_cli.checkpoint.trained_files import first_usable, read_files
+    from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
     from transformer_cli.commands.output import show
     from transformer_cli.commands.recorded_steps import Steps, digest_of
     from transformer_cli.commands.synthetic_corpus import (

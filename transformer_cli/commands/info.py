@@ -16,7 +16,7 @@ from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint import Checkpoint
+    from transformer_cli.checkpoint.run_folder import Checkpoint
     from transformer_cli.config import Config
     from transformer_cli.model import Transformer
 
@@ -41,7 +41,7 @@ def info_command(
     """Show a run or a config. Parameters, vocabularies, best scores, and where the files are."""
     if run and config:
         raise UsageError("give either --run or --config, not both")
-    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.config import to_yaml
 
     if config is not None:
@@ -79,8 +79,9 @@ def _facts_of_config(path: str, overrides: Sequence[str]) -> tuple[Config, Trans
 
 
 def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
-    from transformer_cli.checkpoint import Checkpoints, load_trained, open_checkpoint
-    from transformer_cli.checkpoint.run_folder import RunFolder, name_of_run
+    from transformer_cli.checkpoint.checkpoints import Checkpoints
+    from transformer_cli.checkpoint.run_folder import RunFolder, name_of_run, open_checkpoint
+    from transformer_cli.checkpoint.trained_files import load_trained
     from transformer_cli.config import load_stored_config
     from transformer_cli.training.initial_weights import checked_origin
 

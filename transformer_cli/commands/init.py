@@ -114,8 +114,8 @@ def init_command(
 
 
 def _initial_run(name: str) -> InitialRun:
-    from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import CONFIG_FILE
+    from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.config.loading import load_stored_config
     from transformer_cli.config.recipe import InitialRun
 

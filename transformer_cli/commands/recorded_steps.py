@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.run_folder import STEPS_FILE
-from transformer_cli.checkpoint.trained_files import first_usable, read_files
+from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
 from transformer_cli.config.data import Direction
 from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.storage import MANIFEST_NAME, make_folders

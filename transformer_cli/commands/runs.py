@@ -223,8 +223,8 @@ def _pruned_line(one: Pruned, verb: str, runs_folder: Path) -> str:
 
 def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
     """The folder of each run, once; a name may also be the path of one of its checkpoints."""
-    from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.checkpoint.trained_files import find_run
 
     folders: dict[Path, Path] = {}
     for name in names:

@@ -8,8 +8,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
 
-from transformer_cli.checkpoint import find_run, load_trained
 from transformer_cli.checkpoint.run_folder import RUNS
+from transformer_cli.checkpoint.trained_files import find_run, load_trained
 from transformer_cli.commands.calibrate import calibrated_run
 from transformer_cli.commands.input_lines import check_input
 from transformer_cli.commands.recorded_steps import (

@@ -220,7 +220,7 @@ def _check_options(
     check_page_name("--report", report)
     check_significance(significance, has_other=against is not None)
     if against is not None and not Path(against).is_file():
-        from transformer_cli.checkpoint import find_run
+        from transformer_cli.checkpoint.trained_files import find_run
 
         find_run(against)
     if report is not None:

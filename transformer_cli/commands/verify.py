@@ -143,8 +143,8 @@ def verification(name: str | None) -> Verification:
         StorageError: the folder cannot be read.
         DataError: an export has no checksums, because an earlier version made it.
     """
-    from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import CHECKPOINTS
+    from transformer_cli.checkpoint.trained_files import find_run
 
     if name is not None and resolve_name(f"{_EXPORT}:is_export")(Path(name)):
         exported = resolve_name(f"{_EXPORT}:check_export")(Path(name))

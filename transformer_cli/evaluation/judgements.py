@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import find_run, first_usable, read_files
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
 from transformer_cli.config.data import Direction
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, portable_config
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_config
 from transformer_cli.checkpoint.limits import is_finished
-from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, Checkpoint, RunFolder
 from transformer_cli.config import Config, TrainingConfig, load_stored_config
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.config.section import flat_settings

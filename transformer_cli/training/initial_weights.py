@@ -17,14 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_cli.checkpoint import (
-    Checkpoint,
-    TrainedModel,
-    find_run,
-    load_trained,
-    open_checkpoint,
-)
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, RunFolder
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, Checkpoint, RunFolder, open_checkpoint
+from transformer_cli.checkpoint.trained_files import TrainedModel, find_run, load_trained
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.model import Transformer
 from transformer_cli.model.layers import TokenCutoff, WordDropout

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon
-from transformer_cli.checkpoint import Checkpoint
-from transformer_cli.checkpoint.run_folder import RAW, StateValues
+from transformer_cli.checkpoint.run_folder import RAW, Checkpoint, StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.config.schema import DEFAULT_PLATEAU_FACTOR
 from transformer_cli.model import Transformer

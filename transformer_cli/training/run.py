@@ -28,17 +28,10 @@ from transformer_cli.acceleration.accelerate import (
     planned_compilation,
 )
 from transformer_cli.acceleration.native_kernels import kernel_level
-from transformer_cli.checkpoint import (
-    Checkpoint,
-    Retention,
-    Snapshot,
-    portable_files,
-    tokenizers_of,
-)
-from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
 from transformer_cli.checkpoint.limits import Counts, is_finished, limits_reached
-from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
-from transformer_cli.checkpoint.trained_files import seen_lengths_of
+from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, Checkpoint, Retention, RunFolder, Snapshot, goodness
+from transformer_cli.checkpoint.trained_files import seen_lengths_of, tokenizers_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import (

@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.cli import app
 from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring

@@ -103,7 +103,7 @@ def test_measuring_trains_the_weights_of_an_ordinary_training(
         with_constant_rate.train(0.0, at_least=3, at_most=3, phases=True)
     finally:
         with_constant_rate.close()
-    from transformer_cli.checkpoint import load_trained
+    from transformer_cli.checkpoint.trained_files import load_trained
 
     trained = load_trained(run.folder, which="last").model.state_dict()
     measured = with_constant_rate.session.experiment.model.state_dict()

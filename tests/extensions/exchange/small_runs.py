@@ -8,13 +8,9 @@ from typing import Any
 import sentencepiece
 import torch
 
-from transformer_cli.checkpoint import (
-    Checkpoints,
-    Snapshot,
-    TrainedModel,
-    load_trained,
-    portable_files,
-)
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import Snapshot
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.config import (
     Config,
     DecodingConfig,

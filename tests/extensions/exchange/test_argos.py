@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.export import export_run

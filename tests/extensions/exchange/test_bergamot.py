@@ -14,7 +14,7 @@ import torch
 import yaml
 from sentencepiece import SentencePieceProcessor
 
-from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig
 from transformer_cli.config.decoding import ShortlistConfig
 from transformer_cli.decoding.shortlist import load_shortlist, shortlist_content, shortlist_path

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.export import export_run

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sentencepiece import SentencePieceProcessor
 
-from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.config.decoding import ShortlistConfig
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.decoding.shortlist import Shortlist, load_shortlist

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.commands.verify import verify_command
 from transformer_cli.config import DecodingConfig, TokenizerConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig, TokenizerConfig
 from transformer_cli.extensions.exchange.export import export_run
 from transformer_cli.extensions.exchange.export_format import Quantization

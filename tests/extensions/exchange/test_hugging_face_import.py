@@ -10,8 +10,10 @@ import pytest
 import torch
 from sentencepiece import sentencepiece_model_pb2
 
-from transformer_cli.checkpoint import Checkpoints, Snapshot, load_trained, open_checkpoint
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Snapshot, open_checkpoint
 from transformer_cli.checkpoint.runs import overview
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.config import RuntimeConfig, load_config
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.hugging_face_import import folder_decoding, search_notes

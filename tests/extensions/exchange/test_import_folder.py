@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.export import export_run

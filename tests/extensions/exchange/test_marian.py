@@ -17,7 +17,7 @@ import torch
 import yaml
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig, ModelConfig, TokenizerConfig, load_config
 from transformer_cli.decoding import Request
 from transformer_cli.extensions.exchange.binary_shortlist import BinaryShortlist

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.checkpoint.trained_files import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig
 from transformer_cli.data.pairs import SentencePair, write_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION

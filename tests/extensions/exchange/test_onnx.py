@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.extensions.exchange.export import export_run
 from transformer_cli.extensions.exchange.onnx import OnnxFormat

@@ -11,7 +11,7 @@ from tokenizers import models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn import functional as F
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.import_folder import import_folder

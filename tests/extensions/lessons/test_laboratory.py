@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.lessons.ablations import (
     ABLATIONS,

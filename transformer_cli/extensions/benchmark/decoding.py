@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.acceleration.recorded_decoder import MOST_ROWS
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection import held_out_pairs

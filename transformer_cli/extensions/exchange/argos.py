@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config
 from transformer_cli.extensions.exchange.ctranslate2 import MODEL_FILE, CTranslate2Folder
 from transformer_cli.extensions.exchange.ctranslate2_models import (

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config
 from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
 from transformer_cli.extensions.exchange.binary_shortlist import binary_shortlist_content

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import yaml
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config
 from transformer_cli.extensions.exchange.bergamot import (
     CONFIG_FILE,

@@ -12,7 +12,7 @@ from typing import Any
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 from torch import Tensor
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, ShortlistConfig
 from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
 from transformer_cli.extensions.exchange.ctranslate2_engine import VOCABULARY_MAP

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from transformer_cli import __version__
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, RuntimeConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator

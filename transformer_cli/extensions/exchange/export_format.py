@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from torch import Tensor
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding import TokenIds
 from transformer_cli.text import SequenceFormat

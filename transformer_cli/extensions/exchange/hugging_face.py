@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from transformer_cli import __version__
 from transformer_cli.acceleration.native_kernels import kernel_level
-from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
-from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder
+from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
+from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, Snapshot
 from transformer_cli.config import Config, FilesData, TrainingConfig, to_yaml
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import environment

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,

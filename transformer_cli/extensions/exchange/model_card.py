@@ -8,9 +8,9 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.checkpoints import portable_config
 from transformer_cli.checkpoint.run_folder import IMPORTED, RunFolder
+from transformer_cli.checkpoint.trained_files import TrainedFiles
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 from torch import Tensor, nn
 
-from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,

@@ -14,8 +14,9 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
-from transformer_cli.checkpoint import TrainedModel, portable_files
+from transformer_cli.checkpoint.checkpoints import portable_files
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES, ModelFolder

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import TrainedFiles
 from transformer_cli.config import DecodingConfig
 from transformer_cli.data.pairs import read_validation_pairs
 from transformer_cli.data.preparation import VALIDATION

