@@ -19,7 +19,7 @@ from preparation import config_of, write_corpus
 from transformer_cli.config import Config
 from transformer_cli.data.order import UpdateSize, epoch_order
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.streaming import StreamedUpdates
+from transformer_cli.data.streaming import open_stream
 from transformer_cli.data.updates import Share
 
 
@@ -29,7 +29,7 @@ def seconds_of_a_share(config: Config, data: PreparedData, num_processes: int, n
     size = UpdateSize(num_processes)
     before = time.process_time()
     share = Share(0, num_processes)
-    with StreamedUpdates(config, data.tokenizers, order, size=size, share=share) as own:
+    with open_stream(config, data.tokenizers, order, size=size, share=share) as own:
         for _ in range(num_updates):
             next(own)
         return time.process_time() - before

@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.checkpoint.checkpoints import portable_config
 from transformer_cli.config import Config, FilesData, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.updates import Updates, training_pairs
+from transformer_cli.data.updates import StoredUpdates, Updates, training_pairs
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError
 from transformer_cli.text.normalization import word_spans, words_at
 
@@ -117,7 +117,7 @@ def test_the_matrix_of_a_batch_has_the_links_of_its_rows(folder: Path) -> None:
     config = config_of(folder)
     data = prepare_data(config, folder / "data")
     pairs, order = training_pairs(data.train, data.tokenizers, config)
-    with Updates(pairs, order) as updates:
+    with Updates(StoredUpdates(pairs, order)) as updates:
         [batch] = next(updates)
     assert batch.alignment is not None
     assert batch.alignment.shape == (4, batch.target_ids.size(1), batch.source_ids.size(1))

@@ -16,7 +16,7 @@ from transformer_cli.data.order import (
     estimated_updates,
     update_batches,
 )
-from transformer_cli.data.updates import Updates
+from transformer_cli.data.updates import StoredUpdates, Updates
 
 from .test_updates import content, some_pairs
 
@@ -96,7 +96,7 @@ def test_a_stream_of_such_updates_resumes_anywhere() -> None:
     pairs = some_pairs(60)
     of_pairs = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(tokens=40), seed=3)
     size = UpdateSize(target_tokens=70)
-    with Updates(pairs, of_pairs, size=size) as stream:
+    with Updates(StoredUpdates(pairs, of_pairs, size)) as stream:
         positions, expected = [stream.position], []
         for _ in range(20):
             expected.append(content(next(stream)))
@@ -104,7 +104,7 @@ def test_a_stream_of_such_updates_resumes_anywhere() -> None:
     assert len({len(update) for update in expected}) > 1, "the case is about varying numbers"
     assert positions[-1].epoch >= 2
     for step, position in enumerate(positions[:-3]):
-        with Updates(pairs, of_pairs, size=size, position=position) as resumed:
+        with Updates(StoredUpdates(pairs, of_pairs, size), position) as resumed:
             assert [content(one) for one in islice(resumed, 3)] == expected[step : step + 3]
 
 

@@ -21,7 +21,7 @@ from transformer_cli.data.preparation import (
     prepare_data,
     seen_words_of_corpus,
 )
-from transformer_cli.data.updates import Updates
+from transformer_cli.data.updates import StoredUpdates, Updates
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text.seen_words import KNOWS_POSSESSED, SeenWords
 
@@ -164,7 +164,7 @@ def test_the_pairs_can_be_trained_on(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     train = prepare_data(config, folder).train
     order = epoch_order(train.lengths, train.corpus_sizes, config)
-    with Updates(train, order) as updates:
+    with Updates(StoredUpdates(train, order)) as updates:
         seen: Counter[tuple[int, ...]] = Counter()
         while updates.position.epoch == 0:
             for batch in next(updates):

@@ -1,6 +1,5 @@
 """Training pairs with other subwords in each epoch."""
 
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -12,7 +11,15 @@ from transformer_cli.config import Config, NoiseConfig, TokenizerConfig, load_co
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.order import EpochOrder, UpdateSize
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.updates import PairNoise, ResampledPairs, Updates, training_pairs
+from transformer_cli.data.updates import (
+    AnyPosition,
+    PairNoise,
+    Position,
+    ResampledPairs,
+    StoredUpdates,
+    Updates,
+    training_pairs,
+)
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text.added_entries import with_tags
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -134,8 +141,8 @@ def test_a_stream_resumes_anywhere(prepared: PreparedData, max_kept: int, monkey
     monkeypatch.setattr("transformer_cli.data.updates.MAX_KEPT_PAIRS", max_kept)
     size = UpdateSize(target_tokens=2500)
 
-    def stream(position: Sequence[int] = (0, 0)) -> Updates:
-        return Updates(*opened(prepared), size=size, position=position)
+    def stream(position: AnyPosition = Position()) -> Updates:  # noqa: B008 - immutable
+        return Updates(StoredUpdates(*opened(prepared), size), position)
 
     with stream() as whole:
         positions, expected = [whole.position], []
@@ -150,7 +157,7 @@ def test_a_stream_resumes_anywhere(prepared: PreparedData, max_kept: int, monkey
 @pytest.mark.long
 def test_the_number_of_updates_is_known_without_sampling_the_corpus(prepared: PreparedData, tmp_path: Path) -> None:
     pairs, order = opened(prepared)
-    with Updates(pairs, order, size=UpdateSize(2)) as stream:
+    with Updates(StoredUpdates(pairs, order, UpdateSize(2))) as stream:
         expected = stream.num_updates
         counted = 0
         while stream.position.epoch == 0:

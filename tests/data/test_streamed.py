@@ -10,8 +10,8 @@ from transformer_cli.config import Config
 from transformer_cli.data import streaming as streaming_module
 from transformer_cli.data.order import UpdateSize, epoch_order
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.streaming import StreamedUpdates
-from transformer_cli.data.updates import AnyPosition, Batch, Position, Share, StreamPosition
+from transformer_cli.data.streaming import open_stream
+from transformer_cli.data.updates import AnyPosition, Batch, Position, Share, StreamPosition, Updates
 from transformer_cli.process.errors import DataError
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -61,9 +61,9 @@ def open_at(
     position: AnyPosition,
     size: UpdateSize = TWO,
     share: Share = Share(),  # noqa: B008 - immutable
-) -> StreamedUpdates:
+) -> Updates:
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
-    return StreamedUpdates(config, data.tokenizers, order, size=size, position=position, share=share)
+    return open_stream(config, data.tokenizers, order, size=size, position=position, share=share)
 
 
 def sentences_of(updates: list[list[Batch]], data: PreparedData) -> list[str]:
@@ -82,7 +82,7 @@ def first_tokens(updates: list[list[Batch]], data: PreparedData, number: int) ->
     ]
 
 
-def until_epoch(stream: StreamedUpdates, epoch: int) -> list[list[Batch]]:
+def until_epoch(stream: Updates, epoch: int) -> list[list[Batch]]:
     """The updates before the first of this epoch."""
     found: list[list[Batch]] = []
     while True:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.order import Budget, EpochOrder, Indices, UpdateSize
-from transformer_cli.data.updates import Batch, Position, Share, Updates, collate
+from transformer_cli.data.updates import Batch, Position, Share, StoredUpdates, Updates, collate
 from transformer_cli.text.token_ids import Padded
 from transformer_cli.text.tokenizer import SequenceFormat, Tokenizer
 
@@ -42,7 +42,7 @@ def updates(
     share: Share = Share(),  # noqa: B008 - immutable
 ) -> Updates:
     order = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(tokens=40), seed=3)
-    return Updates(pairs, order, size=UpdateSize(accumulate), position=position, share=share)
+    return Updates(StoredUpdates(pairs, order, UpdateSize(accumulate), share=share), Position(*position))
 
 
 def content(update: list[Batch]) -> list[list[list[int]]]:
@@ -114,7 +114,7 @@ def test_without_the_shift_the_decoder_reads_the_token_that_it_must_predict() ->
     assert batch.target_ids.tolist() == [[7, 8, 9], [9, PAD, PAD]]
     order = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(sentences=2), seed=3)
     for is_shifted in (True, False):
-        with Updates(pairs, order, sequence_format=SequenceFormat(is_shifted=is_shifted)) as made:
+        with Updates(StoredUpdates(pairs, order, sequence_format=SequenceFormat(is_shifted=is_shifted))) as made:
             [of_stream] = next(made)
         is_same = torch.equal(of_stream.decoder_input_ids, of_stream.target_ids)
         assert is_same != is_shifted
@@ -327,13 +327,13 @@ def test_the_updates_of_all_epochs_follow_the_weights_of_each(epoch: int) -> Non
         return [1.0] if epoch == 0 else [0.1] if epoch < 3 else [0.5]
 
     order = EpochOrder(PAIRS.lengths, PAIRS.corpus_sizes, weights, Budget(tokens=40), seed=3)
-    with Updates(PAIRS, order, position=(epoch, 0)) as stream:
+    with Updates(StoredUpdates(PAIRS, order), Position(epoch, 0)) as stream:
         found = stream.num_updates_in_all(5)
-    counted, seen = 0, Updates(PAIRS, order)
+    counted, seen = 0, Updates(StoredUpdates(PAIRS, order))
     with seen:
         while seen.position.epoch < 5:
             next(seen)
             counted += 1
     # The length of the drawn pairs differs from epoch to epoch.
     assert abs(found - counted) <= 3
-    assert found < 4 * Updates(PAIRS, order).num_updates
+    assert found < 4 * Updates(StoredUpdates(PAIRS, order)).num_updates

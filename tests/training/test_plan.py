@@ -12,7 +12,7 @@ from transformer_cli.config import Config, load_config, shipped_configs
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.updates import Updates
+from transformer_cli.data.updates import StoredUpdates, Updates
 from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import (
     Announcer,
@@ -246,7 +246,7 @@ def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:
     data = prepare_data(config, tmp_path / "data")
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
     one = Plan.of(config, data, order, 200, 90)
-    updates = Updates(data.train, order)
+    updates = Updates(StoredUpdates(data.train, order))
     assert one.updates_per_epoch == updates.num_updates
     with updates:
         batches = [batch for _ in range(one.updates_per_epoch) for batch in next(updates)]

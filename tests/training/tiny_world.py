@@ -10,7 +10,7 @@ from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.order import Budget, EpochOrder, UpdateSize
-from transformer_cli.data.updates import Updates
+from transformer_cli.data.updates import Position, StoredUpdates, Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Alarms
@@ -67,7 +67,7 @@ def experiment(
     known = PairList(pairs)
     budget = Budget(sentences=training.batch_sentences)
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
-    updates = Updates(known, order, size=UpdateSize.of(training), position=position)
+    updates = Updates(StoredUpdates(known, order, UpdateSize.of(training)), Position(*position))
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
     decay = training.ema_decay

@@ -145,7 +145,7 @@ class TransformerOnGpu(Transformer):
         self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
     ) -> DecoderState:
         """See `Transformer.start_decoding`."""
-        return _DecoderStateOnGpu(self, memory, source_mask, attended_layer=attended_layer)
+        return DecoderStateOnGpu(self, memory, source_mask, attended_layer=attended_layer)
 
     def table_of_positions(self, num_positions: int) -> Tensor:
         """(T, D): what `target_positions` adds to an embedding, for the first positions."""
@@ -172,7 +172,7 @@ class TransformerOnGpu(Transformer):
         return self.embedding_dropout(x.to(product_dtype(x)))
 
 
-class _DecoderStateOnGpu(DecoderState):
+class DecoderStateOnGpu(DecoderState):
     """Knows of chosen rows, too, whether each source has a token."""
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
@@ -371,9 +371,6 @@ class Compilation(NamedTuple):
     """Why, for the log; empty if there is nothing to say."""
 
 
-NOTHING = Compilation()
-
-
 def planned_compilation(
     config: Config, device: torch.device, num_steps: Callable[[], int], num_processes: int = 1
 ) -> Compilation:
@@ -392,7 +389,7 @@ def planned_compilation(
     if wanted != "auto":
         return Compilation(layers=wanted, loss=wanted and device.type != "cpu")
     if device.type != "cuda":
-        return NOTHING
+        return Compilation()
     if why_not := missing_for_compilation(device):
         return Compilation(
             reason=f"runtime.compile: auto compiles nothing, because {why_not}; the loss is then several times slower"

@@ -335,15 +335,12 @@ def likelihood_loss_on_cpu(output: nn.Linear, x: Tensor, target_ids: Tensor, lab
         target_ids: (B, T) int64, `labels.pad_id` where there is no token.
         labels: the probabilities that the model shall learn.
     """
-    chunks = [
-        _Chunk(rows, partial(_become_gradient_of_likelihood, ids=ids, labels=labels))
-        for rows, ids in _real_positions(target_ids, labels.pad_id, output)
-    ]
-    return _sum_over_chunks(output, x, chunks)
+    become_gradient = partial(_become_gradient_of_likelihood, labels=labels)
+    return _sum_over_chunks(output, x, target_ids, labels.pad_id, become_gradient)
 
 
 def _real_positions(
-    target_ids: Tensor, pad_id: int, output: nn.Linear, num_copies: int = 1
+    target_ids: Tensor, pad_id: int, output: nn.Linear, num_copies: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """The positions of each chunk: those with a token, then as many others as the multiple needs; and the ids of these tokens.
 
@@ -365,8 +362,27 @@ def _real_positions(
         yield real_first[start:rounded], ids[real_first[start:end]]
 
 
-def _sum_over_chunks(output: nn.Linear, x: Tensor, chunks: Sequence[_Chunk]) -> LossSums:
-    """The sums of an objective over chunks of the positions of x (..., D), which the output layer reads."""
+def _sum_over_chunks(
+    output: nn.Linear,
+    x: Tensor,
+    target_ids: Tensor,
+    pad_id: int,
+    become_gradient: Callable[..., tuple[Tensor, Tensor]],
+    *,
+    num_copies: int = 1,
+) -> LossSums:
+    """The sums of an objective over chunks of the real positions of x (num_copies * B, T, D), which the output layer reads.
+
+    Args:
+        become_gradient: a `_BecomeGradient` that is also given the `ids` of the chunk; it gets the rows of one copy behind those of the other.
+    """
+    chunks = [
+        _Chunk(
+            torch.cat([rows + copy * target_ids.numel() for copy in range(num_copies)]),
+            partial(become_gradient, ids=ids),
+        )
+        for rows, ids in _real_positions(target_ids, pad_id, output, num_copies)
+    ]
     apply: Any = _SumOverChunks.apply
     return LossSums(*apply(x, output.weight, output.bias, chunks))
 
@@ -483,14 +499,8 @@ def r_drop_loss_on_cpu(
 
     Source: Liang et al. 2021, section 2.1; the gradient of the divergence: see `symmetric_divergence`.
     """
-    chunks = [
-        _Chunk(
-            torch.cat([rows, rows + target_ids.numel()]),
-            partial(_become_gradient_of_twins, ids=ids, labels=labels, factor=0.5 * alpha),
-        )
-        for rows, ids in _real_positions(target_ids, labels.pad_id, output, num_copies=2)
-    ]
-    return _sum_over_chunks(output, x, chunks)
+    become_gradient = partial(_become_gradient_of_twins, labels=labels, factor=0.5 * alpha)
+    return _sum_over_chunks(output, x, target_ids, labels.pad_id, become_gradient, num_copies=2)
 
 
 def simcut_loss_on_cpu(
@@ -507,14 +517,8 @@ def simcut_loss_on_cpu(
 
     Source: Gao et al. 2022, section 3; the gradient of the divergence: see `divergence_in_parts`.
     """
-    chunks = [
-        _Chunk(
-            torch.cat([rows, rows + target_ids.numel()]),
-            partial(_become_gradient_of_cut, ids=ids, labels=labels, weight=weight),
-        )
-        for rows, ids in _real_positions(target_ids, labels.pad_id, output, num_copies=2)
-    ]
-    return _sum_over_chunks(output, x, chunks)
+    become_gradient = partial(_become_gradient_of_cut, labels=labels, weight=weight)
+    return _sum_over_chunks(output, x, target_ids, labels.pad_id, become_gradient, num_copies=2)
 
 
 def _become_gradient_of_cut(

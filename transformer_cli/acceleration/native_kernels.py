@@ -8,7 +8,7 @@ import ctypes
 import functools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -360,9 +360,6 @@ def _side_by_side(heads: Tensor) -> Tensor:
 _LANES = 16  # as in lanes.h
 _WORK_OF_LOGIT = 32  # an exponential and what else a logit costs, in multiplications
 
-Call = Callable[[int, int, Tensor, Tensor | None], None]
-"""Computes the rows from one number to another, with a row of a workspace and the gradients of a bias."""
-
 
 class Labels(NamedTuple):
     """What the model shall learn: the true ids, and the probabilities of `SmoothedLabels`."""
@@ -391,28 +388,7 @@ def native_loss(
         of_bias: (V,) float32; the sum of the gradients is added to it.
         labels: of the first rows.
     """
-    ids, *probabilities = labels
-    offsets = None if bias is None else bias.float().contiguous()
-    results = torch.empty(2, len(ids))
-    size = logits.element_size() * logits.size(1)
-
-    def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
-        kernels.loss(
-            logits.data_ptr() + first * size,
-            logits.dtype == torch.bfloat16,
-            end - first,
-            logits.size(1),
-            _address(offsets),
-            _address(sums),
-            ids[first:end].data_ptr(),
-            *probabilities,
-            workspace.data_ptr(),
-            results[0, first:end].data_ptr(),
-            results[1, first:end].data_ptr(),
-        )
-
-    _compute_rows(len(ids), logits.size(1), of_bias, compute, num_workspaces=1)
-    return results[0], results[1]
+    return _losses(kernels.loss, [logits], bias, of_bias, labels, num_workspaces=1)
 
 
 def native_twin_loss(
@@ -431,47 +407,52 @@ def native_twin_loss(
 
     Source: Liang et al. 2021, section 2.1.
     """
-    one, other = predictions
+    return _losses(kernels.twin_loss, predictions, bias, of_bias, labels, factor, num_workspaces=4)
+
+
+def _losses(
+    kernel: Any,
+    predictions: Sequence[Tensor],
+    bias: Tensor | None,
+    of_bias: Tensor | None,
+    labels: Labels,
+    *factors: float,
+    num_workspaces: int,
+) -> tuple[Tensor, Tensor]:
+    """What a kernel makes of the rows of one or two predictions, (N, V) each.
+
+    Each part of the rows has its own workspaces and its own sums, which are then added to `of_bias` in the order of the parts.
+    """
     ids, *probabilities = labels
     offsets = None if bias is None else bias.float().contiguous()
     results = torch.empty(2, len(ids))
-    size = one.element_size() * one.size(1)
+    width, row_bytes = predictions[0].size(1), predictions[0].element_size() * predictions[0].size(1)
+    sums_of_parts: dict[int, Tensor] = {}
 
-    def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
-        kernels.twin_loss(
-            one.data_ptr() + first * size,
-            other.data_ptr() + first * size,
-            one.dtype == torch.bfloat16,
+    def compute(first: int, end: int) -> int:
+        workspaces = torch.empty(num_workspaces, -(-width // _LANES) * _LANES)
+        sums = None if of_bias is None else sums_of_parts.setdefault(first, torch.zeros(width))
+        kernel(
+            *(one.data_ptr() + first * row_bytes for one in predictions),
+            predictions[0].dtype == torch.bfloat16,
             end - first,
-            one.size(1),
+            width,
             _address(offsets),
             _address(sums),
             ids[first:end].data_ptr(),
             *probabilities,
-            factor,
-            workspace.data_ptr(),
+            *factors,
+            workspaces.data_ptr(),
             results[0, first:end].data_ptr(),
             results[1, first:end].data_ptr(),
         )
-
-    _compute_rows(len(ids), one.size(1), of_bias, compute, num_workspaces=4)
-    return results[0], results[1]
-
-
-def _compute_rows(num_rows: int, width: int, of_bias: Tensor | None, compute: Call, *, num_workspaces: int) -> None:
-    """Each part of the rows has its own workspace and its own sums, which are then added in the order of the parts."""
-    sums_of_parts: dict[int, Tensor] = {}
-
-    def compute_part(first: int, end: int) -> int:
-        workspace = torch.empty(num_workspaces, -(-width // _LANES) * _LANES)
-        sums = None if of_bias is None else sums_of_parts.setdefault(first, torch.zeros(width))
-        compute(first, end, workspace, sums)
         return 0
 
-    in_parts(num_rows, num_workspaces * num_rows * width * _WORK_OF_LOGIT, compute_part)
+    in_parts(len(ids), num_workspaces * len(ids) * width * _WORK_OF_LOGIT, compute)
     for _, sums in sorted(sums_of_parts.items(), key=lambda item: item[0]):
         assert of_bias is not None
         of_bias += sums
+    return results[0], results[1]
 
 
 def _address(tensor: Tensor | None) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_cli.acceleration.accelerate import TransformerOnGpu
+from transformer_cli.acceleration.accelerate import DecoderStateOnGpu, TransformerOnGpu
 from transformer_cli.acceleration.cpu_training import (
     fused_mask,
     is_known_to_have_tokens,
@@ -76,7 +76,7 @@ class RecordedSteps:
         return _RecordedState(self._model, memory, source_mask, buffers)
 
 
-class _RecordedState(DecoderState):
+class _RecordedState(DecoderStateOnGpu):
     """Computes the first token as ever; then it moves into the buffers, as soon as there are few enough rows."""
 
     def __init__(
@@ -108,12 +108,8 @@ class _RecordedState(DecoderState):
         """See `DecoderState.select`."""
         if self._is_inside:
             self._buffers.select(rows, keeps_sources=keeps_sources)
-            return
-        have_tokens = is_known_to_have_tokens(self._is_source)
-        super().select(rows, keeps_sources=keeps_sources)
-        if have_tokens and not keeps_sources and self._is_source is not None:
-            self._is_source = with_tokens_in_all(self._is_source)
-            self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
+        else:
+            super().select(rows, keeps_sources=keeps_sources)
 
     def _move_in(self, num_rows: int) -> None:
         self._buffers.take(self._caches, self._is_source, num_rows, self._source_length, self._length)

@@ -40,8 +40,17 @@ from transformer_cli.text.tokenizer import Tokenizers
 logger = logging.getLogger(__name__)
 
 
-class StreamedUpdates(Updates):
-    """As `Updates`, for a config with `data.streaming`; the last update of a buffer may have fewer batches.
+def open_stream(
+    config: Config,
+    tokenizers: Tokenizers,
+    order: EpochOrder,
+    *,
+    size: UpdateSize = UpdateSize(),  # noqa: B008 - immutable
+    position: AnyPosition = Position(),  # noqa: B008 - immutable
+    pin_memory: bool = False,
+    share: Share = Share(),  # noqa: B008 - immutable
+) -> Updates:
+    """The updates for a config with `data.streaming`; the last update of a buffer may have fewer batches.
 
     Args:
         config: the corpora, the cleaning, the limits of a batch, and the seed.
@@ -56,29 +65,15 @@ class StreamedUpdates(Updates):
         DataError: the position is not one of these corpora.
         ConfigError: the parts of the stream cannot be shared out.
     """
-
-    def __init__(
-        self,
-        config: Config,
-        tokenizers: Tokenizers,
-        order: EpochOrder,
-        *,
-        size: UpdateSize = UpdateSize(),  # noqa: B008 - immutable
-        position: AnyPosition = Position(),  # noqa: B008 - immutable
-        pin_memory: bool = False,
-        share: Share = Share(),  # noqa: B008 - immutable
-    ) -> None:
-        assert isinstance(config.data, FilesData | HubData)
-        stream = _Stream(config, config.data, tokenizers, size, pin_memory, share)
-        stream.positions_at(position)  # an error about the position comes now, and not from the thread
-        logger.info(
-            "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
-            f"{order.num_pairs():,}",
-        )
-        _tell_of_shared_parts(config.data.stream_parts, share)
-        self._producer, self.order = stream, order
-        self.position = position
-        self._prefetcher = None
+    assert isinstance(config.data, FilesData | HubData)
+    stream = _Stream(config, config.data, tokenizers, order, size, pin_memory, share)
+    stream.positions_at(position)  # an error about the position comes now, and not from the thread
+    logger.info(
+        "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
+        f"{order.num_pairs():,}",
+    )
+    _tell_of_shared_parts(config.data.stream_parts, share)
+    return Updates(stream, position)
 
 
 def require_shareable(data: FilesData | HubData, num_batches: int, num_processes: int) -> None:
@@ -122,6 +117,7 @@ class _Stream:
     config: Config
     data: FilesData | HubData
     tokenizers: Tokenizers
+    order: EpochOrder
     size: UpdateSize
     pin_memory: bool
     share: Share

@@ -204,7 +204,11 @@ AnyPosition = Position | StreamPosition
 
 
 class UpdateProducer(Protocol):
-    """Makes the updates in the thread: from a stored corpus, or from one that is streamed."""
+    """Makes the updates in the thread: `StoredUpdates`, or those of a stream (streaming.py)."""
+
+    @property
+    def order(self) -> EpochOrder:
+        """The pairs of each batch; of a stream, those of its first pairs, for estimates."""
 
     @property
     def size(self) -> UpdateSize:
@@ -221,32 +225,14 @@ class Updates(Iterator[list[Batch]]):
     the `position` of an earlier one continues exactly where that one stopped.
 
     Args:
-        pairs: the training split as token ids; perhaps with subwords that are sampled in each epoch.
-        order: the pairs of each batch.
-        size: how many batches make an update (gradient accumulation), over all processes.
-        position: completed epochs, and batches used of the current epoch.
-        sequence_format: how decoder input ids are made from target ids.
-        pin_memory: put batches in pinned memory, from which copies to a GPU are fast.
-        share: the part of each update that this process does. Where the batches of an update cannot be shared out equally,
-            some processes get a batch without targets, so that all processes do the same steps.
+        producer: makes the updates.
+        position: that of the first update.
     """
 
-    def __init__(
-        self,
-        pairs: "EncodedCorpus | ResampledPairs",
-        order: EpochOrder,
-        *,
-        size: UpdateSize = UpdateSize(),  # noqa: B008 - immutable
-        position: AnyPosition | tuple[int, int] = (0, 0),
-        sequence_format: SequenceFormat = SequenceFormat(),  # noqa: B008 - immutable
-        pin_memory: bool = False,
-        share: Share = Share(),  # noqa: B008 - immutable
-    ) -> None:
-        if not order.num_pairs():
-            raise ValueError("there is no pair to make batches from")
-        self._producer: UpdateProducer = _Collator(pairs, order, size, sequence_format, pin_memory, share)
-        self.order = order
-        self.position: AnyPosition = Position(position[0], position[1])
+    def __init__(self, producer: UpdateProducer, position: AnyPosition = Position()) -> None:  # noqa: B008 - immutable
+        self._producer = producer
+        self.order = producer.order
+        self.position = position
         """The position after the last returned update; prepared updates do not count."""
         self._prefetcher: Prefetcher[tuple[list[Batch], AnyPosition]] | None = None
 
@@ -294,15 +280,24 @@ class Updates(Iterator[list[Batch]]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Collator:
-    """Makes the updates; the thread refers to this object only, so `Updates` can be garbage-collected."""
+class StoredUpdates:
+    """Makes the updates of a stored corpus; the thread refers to this object only, so `Updates` can be garbage-collected."""
 
     pairs: "EncodedCorpus | ResampledPairs"
+    """The training split as token ids; perhaps with subwords that are sampled in each epoch."""
     order: EpochOrder
-    size: UpdateSize
-    sequence_format: SequenceFormat
-    pin_memory: bool
-    share: Share
+    size: UpdateSize = UpdateSize()  # noqa: RUF009 - frozen
+    """How many batches make an update (gradient accumulation), over all processes."""
+    sequence_format: SequenceFormat = SequenceFormat()  # noqa: RUF009 - frozen
+    pin_memory: bool = False
+    """Whether batches wait in pinned memory, from which copies to a GPU are fast."""
+    share: Share = Share()  # noqa: RUF009 - frozen
+    """The part of each update that this process does. Where the batches of an update cannot be shared out equally, some
+    processes get a batch without targets, so that all processes do the same steps."""
+
+    def __post_init__(self) -> None:
+        if not self.order.num_pairs():
+            raise ValueError("there is no pair to make batches from")
 
     def updates(self, start: AnyPosition) -> Iterator[tuple[list[Batch], AnyPosition]]:
         """Each update with the position after it."""
@@ -473,20 +468,11 @@ def open_updates(
     pairs, order = training_pairs(corpus, tokenizers, config)
     size = UpdateSize(num_batches, config.training.update_tokens)
     if is_streamed:
-        from transformer_cli.data.streaming import StreamedUpdates  # it imports this module
+        from transformer_cli.data.streaming import open_stream  # it imports this module
 
-        return StreamedUpdates(
-            config, tokenizers, order, size=size, position=position, pin_memory=pin_memory, share=share
-        )
-    return Updates(
-        pairs,
-        order,
-        size=size,
-        position=position,
-        sequence_format=SequenceFormat.of(config.data),
-        pin_memory=pin_memory,
-        share=share,
-    )
+        return open_stream(config, tokenizers, order, size=size, position=position, pin_memory=pin_memory, share=share)
+    producer = StoredUpdates(pairs, order, size, SequenceFormat.of(config.data), pin_memory, share)
+    return Updates(producer, Position(*position[:2]))  # of a stream until now: its epoch and batch
 
 
 def num_steps_of(training: TrainingConfig, updates: Updates) -> int:

@@ -21,7 +21,6 @@ import torch
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import (
-    NOTHING,
     Compilation,
     compilation_errors_explained,
     compile_layers,
@@ -441,14 +440,12 @@ def _session_with_data(
             require_shareable(config.data, num_batches, processes.size)
         if initial is None and config.training.init_from is not None:
             initial = load_initial_model(config, folder.path)
-    origin = checked_origin(newest) if newest else dict(initial.origin) if initial else {}
     prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
     data = prepare() if processes.is_alone else data_of_main(prepare, config, folder, processes)
     return_freed_memory()
     if config.training.batch_tokens == "auto":
         config = with_fitting_batches(config, data, machine, processes)
     session = build_session(folder, config, data, machine, processes, initial=initial, newest=newest)
-    session.origin = origin
     # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
     trains_on = not is_finished(session.progress, config.training)
     if processes.is_main and (trains_on or not folder.config_file.exists()):
@@ -594,14 +591,15 @@ def build_session(
         average=average,
     )
     return TrainingSession(
-        config,
-        data,
-        experiment,
-        progress,
-        meter,
-        checkpoints,
-        validation_pairs(config, data),
-        validation,
+        config=config,
+        data=data,
+        experiment=experiment,
+        progress=progress,
+        meter=meter,
+        checkpoints=checkpoints,
+        validation_pairs=validation_pairs(config, data),
+        validation=validation,
+        origin=checked_origin(newest) if newest else dict(initial.origin) if initial else {},
         seen=all_seen_lengths(data, config, newest, initial),
         compilation=compilation,
         files=portable_files(config, *data.tokenizers),
@@ -669,12 +667,12 @@ class TrainingSession:
     meter: Meter
     checkpoints: Checkpoints
     validation_pairs: list[SentencePair]
-    validation: dict[str, Any] = field(default_factory=dict)  # the last one: its step and figures
-    origin: dict[str, Any] = field(default_factory=dict)  # of the initial weights; empty: random
-    seen: SeenLengths = UNKNOWN_LENGTHS
+    validation: dict[str, Any]  # the last one: its step and figures
+    origin: dict[str, Any]  # of the initial weights; empty: random
+    seen: SeenLengths
     """The lengths of the texts that the model has seen, with those of the run of its initial weights."""
-    compilation: Compilation = NOTHING
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    compilation: Compilation
+    files: Mapping[str, bytes]
     """The config and the tokenizers, which are the same in each checkpoint."""
     callbacks: Callbacks = field(default_factory=Callbacks)
 
