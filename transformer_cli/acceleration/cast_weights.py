@@ -110,26 +110,23 @@ class _LinearRelu(torch.autograd.Function):
         )
 
 
-class EncoderLayerOnGpu(EncoderLayer):
-    """Casts its weights at once."""
+class _CastingLayer(nn.Module):
+    """Stands before the class of a layer, and casts all weights of the layer at once."""
 
     def forward(self, *inputs: Any, **options: Any) -> Tensor:
-        """See `EncoderLayer.forward`."""
+        """As that of the layer."""
         if not _casts_weights(self, inputs[0]):
             return super().forward(*inputs, **options)
         with _cast_weights(self, product_dtype(inputs[0])):
             return super().forward(*inputs, **options)
 
 
-class DecoderLayerOnGpu(DecoderLayer):
+class EncoderLayerOnGpu(_CastingLayer, EncoderLayer):
     """Casts its weights at once."""
 
-    def forward(self, *inputs: Any, **options: Any) -> Tensor:
-        """See `DecoderLayer.forward`."""
-        if not _casts_weights(self, inputs[0]):
-            return super().forward(*inputs, **options)
-        with _cast_weights(self, product_dtype(inputs[0])):
-            return super().forward(*inputs, **options)
+
+class DecoderLayerOnGpu(_CastingLayer, DecoderLayer):
+    """Casts its weights at once."""
 
 
 def _casts_weights(layer: nn.Module, x: Tensor) -> bool:

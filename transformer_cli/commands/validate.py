@@ -172,7 +172,7 @@ def validate_command(
             with_details=explains and (calibration or report is not None),
         )
     if comet_model is not None:
-        found = with_comet(found, comet_model, with_intervals=True)
+        found = with_comet(found, comet_model)
     judged = Judgements()
     if judging:
         with sentence_progress():

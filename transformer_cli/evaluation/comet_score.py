@@ -30,18 +30,13 @@ def measure_comet(
     return Measurement(COMET, metric, statistics)
 
 
-def with_comet(report: ValidationReport, model: CometModel, *, with_intervals: bool = False) -> ValidationReport:
-    """The report with COMET as its last score, in each direction.
-
-    Args:
-        report: holds the translations of all pairs.
-        with_intervals: compute the confidence intervals too.
-    """
-    parts = [_part_with_comet(part, model, with_intervals) for part in report.parts]
+def with_comet(report: ValidationReport, model: CometModel) -> ValidationReport:
+    """The report, which holds the translations of all pairs, with COMET and its interval as the last score, in each direction."""
+    parts = [_part_with_comet(part, model) for part in report.parts]
     return replace(report, parts=parts, scores=mean_scores(parts))
 
 
-def _part_with_comet(part: DirectionReport, model: CometModel, with_intervals: bool) -> DirectionReport:
+def _part_with_comet(part: DirectionReport, model: CometModel) -> DirectionReport:
     measured = measure_comet(
         model,
         [pair.source for pair in part.pairs],
@@ -52,6 +47,6 @@ def _part_with_comet(part: DirectionReport, model: CometModel, with_intervals: b
         measured = replace(measured, conditions=part.measurements[0].conditions)
     return replace(
         part,
-        scores=[*part.scores, measured.score(with_interval=with_intervals)],
+        scores=[*part.scores, measured.score(with_interval=True)],
         measurements=[*part.measurements, measured],
     )

@@ -248,7 +248,7 @@ def require_possible(model: ModelConfig, sequence_format: SequenceFormat) -> Non
     Raises:
         ConfigError: it is not, or it cannot.
     """
-    require_ctranslate2("decoding.engine: ctranslate2")
+    require_ctranslate2()
     require_convertible(model)
     if not sequence_format.has_end or not sequence_format.is_shifted:
         raise ConfigError(

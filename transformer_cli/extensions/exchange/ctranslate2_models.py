@@ -39,15 +39,11 @@ _ACTIVATIONS = {
 }
 
 
-def require_ctranslate2(setting: str) -> None:
-    """Check that CTranslate2 is installed.
-
-    Raises:
-        ConfigError: it is not; `setting` asks for it.
-    """
+def require_ctranslate2() -> None:
+    """Raise ConfigError if CTranslate2 is not installed, which the config asks for."""
     if importlib.util.find_spec("ctranslate2") is None:
         raise ConfigError(
-            f"{setting}: CTranslate2 is not installed",
+            "decoding.engine: ctranslate2: CTranslate2 is not installed",
             hint='in the folder of this project: pip install ".[ctranslate2]"; or set decoding.engine=torch',
         )
 
