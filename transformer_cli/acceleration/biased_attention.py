@@ -15,11 +15,7 @@ from torch import Tensor
 from transformer_cli.model.layers import at_least_float32, lowest
 
 if TYPE_CHECKING:
-    from transformer_cli.acceleration.prepared_transformer import (
-        Heads,
-        PreparedDecoderLayer,
-        ReadItself,
-    )
+    from transformer_cli.acceleration.prepared_transformer import Heads, PreparedDecoderLayer, ReadItself
 
 
 _ROOM_IN_CACHE = 64  # slots for which a new cache has room; a full one doubles
@@ -71,11 +67,7 @@ class BiasedDecoding:
     """
 
     def __init__(
-        self,
-        layers: Sequence[PreparedDecoderLayer],
-        memory: Tensor,
-        source_mask: Tensor | None,
-        dtype: torch.dtype,
+        self, layers: Sequence[PreparedDecoderLayer], memory: Tensor, source_mask: Tensor | None, dtype: torch.dtype
     ) -> None:
         """
         Args:

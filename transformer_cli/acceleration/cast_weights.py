@@ -16,12 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.acceleration.cpu_training import product_dtype, without_autocast
-from transformer_cli.model.layers import (
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    MultiHeadAttention,
-)
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
 
 NARROW = (torch.bfloat16, torch.float16)
 ALIGNMENT = 8
@@ -284,10 +279,7 @@ def cast_in_place(module: nn.Module, dtype: torch.dtype) -> None:
             layer.bias = None if bias is None else _fixed(bias.split(sizes)[number])
     for one in module.modules():
         if isinstance(one, LinearOnGpu) and one.out_features % ALIGNMENT:
-            one.cast = (
-                aligned(one.weight, dtype),
-                None if one.bias is None else aligned(one.bias, dtype),
-            )
+            one.cast = (aligned(one.weight, dtype), None if one.bias is None else aligned(one.bias, dtype))
         elif isinstance(one, nn.Linear):
             one.weight = _fixed(one.weight.to(dtype))
             one.bias = None if one.bias is None else _fixed(one.bias.to(dtype))

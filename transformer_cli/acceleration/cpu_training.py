@@ -13,13 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.model.layers import (
-    SSRU,
-    MultiHeadAttention,
-    Rotation,
-    at_least_float32,
-    lowest,
-)
+from transformer_cli.model.layers import SSRU, MultiHeadAttention, Rotation, at_least_float32, lowest
 from transformer_cli.model.transformer import Transformer
 
 
@@ -221,12 +215,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Mask | None,
-        factors: Tensor | None,
+        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask | None, factors: Tensor | None
     ) -> Tensor:
         shape = queries.shape[:2]
         q, k, v = (heads.flatten(0, 1) for heads in (queries, keys, values))  # (B H, Q or C, K)

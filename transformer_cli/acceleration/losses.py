@@ -9,13 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.acceleration.cpu_training import product_dtype
-from transformer_cli.acceleration.native_kernels import (
-    Labels,
-    can_read,
-    find_kernels,
-    native_loss,
-    native_twin_loss,
-)
+from transformer_cli.acceleration.native_kernels import Labels, can_read, find_kernels, native_loss, native_twin_loss
 from transformer_cli.model.loss import LossSums, SmoothedLabels
 
 # Twins of `sum_loss` and `symmetric_divergence` that never hold the probabilities of a whole batch, for any device.
@@ -231,11 +225,7 @@ def _sums(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> tuple[T
 
 
 def _gradient_of_sums(
-    logits: Tensor,
-    target_ids: Tensor,
-    log_sums: Tensor,
-    of_objective: Tensor,
-    labels: SmoothedLabels,
+    logits: Tensor, target_ids: Tensor, log_sums: Tensor, of_objective: Tensor, labels: SmoothedLabels
 ) -> Tensor:
     """The gradient of the objective, () to that of the logits, (N, V): probabilities minus labels."""
     probabilities = (logits.to(log_sums.dtype) - log_sums.unsqueeze(-1)).exp()
@@ -289,10 +279,7 @@ def _gradients_of_divergence(
 ) -> tuple[Tensor, Tensor]:
     """The gradients of both logits, (N, V); `of_positions` is the second value of `_divergence`."""
     log_sums, other_log_sums, of_p, of_q = of_positions.unsqueeze(-1).unbind(1)  # each (N, 1)
-    log_p, log_q = (
-        logits.to(log_sums.dtype) - log_sums,
-        other_logits.to(log_sums.dtype) - other_log_sums,
-    )
+    log_p, log_q = (logits.to(log_sums.dtype) - log_sums, other_logits.to(log_sums.dtype) - other_log_sums)
     p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
     scale = given * is_real.unsqueeze(-1)
     gradient = scale * (p * (difference - of_p) + p - q)
@@ -434,12 +421,7 @@ def _transposed(matrix: Tensor) -> Tensor:
 
 
 def _become_gradient_of_likelihood(
-    logits: Tensor,
-    bias: Tensor | None,
-    of_bias: Tensor | None,
-    *,
-    ids: Tensor,
-    labels: SmoothedLabels,
+    logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: the sums of `sum_loss`, where the first rows have these ids, and the others count nothing."""
     kernels = find_kernels()
@@ -522,13 +504,7 @@ def simcut_loss_on_cpu(
 
 
 def _become_gradient_of_cut(
-    logits: Tensor,
-    bias: Tensor | None,
-    of_bias: Tensor | None,
-    *,
-    ids: Tensor,
-    labels: SmoothedLabels,
-    weight: float,
+    logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels, weight: float
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: N rows of whole sentences, N of their cut copies; the first of each have these ids."""
     one, other = logits.chunk(2)
@@ -558,13 +534,7 @@ def _become_gradient_of_cut(
 
 
 def _become_gradient_of_twins(
-    logits: Tensor,
-    bias: Tensor | None,
-    of_bias: Tensor | None,
-    *,
-    ids: Tensor,
-    labels: SmoothedLabels,
-    factor: float,
+    logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels, factor: float
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: N rows of the first prediction, N of the second; the first of each have these ids."""
     one, other = logits.chunk(2)

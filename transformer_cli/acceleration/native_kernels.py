@@ -31,46 +31,16 @@ _LEVELS = {1: "avx2", 2: "avx512"}
 _POINTER, _SIZE, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
 # name: the arguments, then the result
 _FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
-    "linear": (
-        (_POINTER, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, _SIZE, _SIZE, _FLAG, _POINTER),
-        _FLAG,
-    ),
+    "linear": ((_POINTER, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, _SIZE, _SIZE, _FLAG, _POINTER), _FLAG),
     "choose_outputs": ((_POINTER, _SIZE, _POINTER, _SIZE, _POINTER), None),
-    "attend": (
-        (_POINTER, *[_SIZE] * 5, *[_POINTER, _SIZE] * 3, _POINTER, _POINTER, _POINTER),
-        _FLAG,
-    ),
-    "layer_norm": (
-        (_POINTER, _SIZE, _SIZE, _POINTER, _POINTER, ctypes.c_float, _POINTER),
-        None,
-    ),
+    "attend": ((_POINTER, *[_SIZE] * 5, *[_POINTER, _SIZE] * 3, _POINTER, _POINTER, _POINTER), _FLAG),
+    "layer_norm": ((_POINTER, _SIZE, _SIZE, _POINTER, _POINTER, ctypes.c_float, _POINTER), None),
     "log_softmax": ((_POINTER, _SIZE, _SIZE), None),
     "recurrence": ((_POINTER, _SIZE, _SIZE, _POINTER, _FLAG, _POINTER), None),
     "search": ((_POINTER, _POINTER), _FLAG),
-    "loss": (
-        (
-            _POINTER,
-            _FLAG,
-            _SIZE,
-            _SIZE,
-            *[_POINTER] * 3,
-            _SIZE,
-            *[ctypes.c_float] * 3,
-            *[_POINTER] * 3,
-        ),
-        None,
-    ),
+    "loss": ((_POINTER, _FLAG, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, *[ctypes.c_float] * 3, *[_POINTER] * 3), None),
     "twin_loss": (
-        (
-            *[_POINTER] * 2,
-            _FLAG,
-            _SIZE,
-            _SIZE,
-            *[_POINTER] * 3,
-            _SIZE,
-            *[ctypes.c_float] * 4,
-            *[_POINTER] * 3,
-        ),
+        (*[_POINTER] * 2, _FLAG, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, *[ctypes.c_float] * 4, *[_POINTER] * 3),
         None,
     ),
     "top_k": ((_POINTER, *[_SIZE] * 3, _POINTER, _SIZE, _POINTER, _POINTER), None),

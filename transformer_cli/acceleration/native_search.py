@@ -15,12 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from transformer_cli.acceleration.native_kernels import (
-    Kernels,
-    NativeLinear,
-    NativeNorm,
-    in_parts,
-)
+from transformer_cli.acceleration.native_kernels import Kernels, NativeLinear, NativeNorm, in_parts
 from transformer_cli.acceleration.prepared_transformer import (
     PreparedAttention,
     PreparedDecoderLayer,

@@ -74,11 +74,7 @@ _ROWS = 128  # for which the layout of the weights is chosen; any other number w
 
 
 def prepare_linear(
-    layers: Sequence[AnyLinear],
-    dtype: torch.dtype,
-    *,
-    scales: Sequence[float] = (),
-    has_relu: bool = False,
+    layers: Sequence[AnyLinear], dtype: torch.dtype, *, scales: Sequence[float] = (), has_relu: bool = False
 ) -> Linear:
     """One function for several layers that read the same input.
 
@@ -538,11 +534,7 @@ class ListedDecoding:
     """
 
     def __init__(
-        self,
-        kernels: Kernels,
-        layers: Sequence[PreparedDecoderLayer],
-        memory: Tensor,
-        source_mask: Tensor | None,
+        self, kernels: Kernels, layers: Sequence[PreparedDecoderLayer], memory: Tensor, source_mask: Tensor | None
     ) -> None:
         """
         Args:

@@ -22,13 +22,7 @@ from transformer_cli.acceleration.cpu_training import (
     with_tokens_in_all,
 )
 from transformer_cli.acceleration.recorded_passes import Record, Work, recorder_on, rounded_up
-from transformer_cli.model.layers import (
-    SSRU,
-    LayerCache,
-    LearnedPositions,
-    Rotation,
-    at_least_float32,
-)
+from transformer_cli.model.layers import SSRU, LayerCache, LearnedPositions, Rotation, at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
 
 MOST_ROWS = 512
@@ -55,11 +49,7 @@ class RecordedSteps:
         recorder_on: makes what records a step on a device; by default CUDA graphs do.
     """
 
-    def __init__(
-        self,
-        model: TransformerOnGpu,
-        recorder_on: Callable[[torch.device], Record] = recorder_on,
-    ) -> None:
+    def __init__(self, model: TransformerOnGpu, recorder_on: Callable[[torch.device], Record] = recorder_on) -> None:
         self._model = model
         self._recorder_on = recorder_on
         self._of_threads = threading.local()
@@ -79,13 +69,7 @@ class RecordedSteps:
 class _RecordedState(DecoderStateOnGpu):
     """Computes the first token as ever; then it moves into the buffers, as soon as there are few enough rows."""
 
-    def __init__(
-        self,
-        model: Transformer,
-        memory: Tensor,
-        source_mask: Tensor | None,
-        buffers: "_Buffers",
-    ) -> None:
+    def __init__(self, model: Transformer, memory: Tensor, source_mask: Tensor | None, buffers: "_Buffers") -> None:
         super().__init__(model, memory, source_mask)
         self._source_length = memory.size(1)
         self._buffers = buffers
@@ -130,12 +114,7 @@ class _Buffers:
         self._num_rows = 0
 
     def take(
-        self,
-        caches: list[LayerCache],
-        is_source: Tensor | None,
-        num_rows: int,
-        source_length: int,
-        length: int,
+        self, caches: list[LayerCache], is_source: Tensor | None, num_rows: int, source_length: int, length: int
     ) -> None:
         """Copy what the decoder layers have kept for these rows; `length` tokens have been read."""
         like = caches[0].source[0]

@@ -144,11 +144,7 @@ class RecordedPasses:
             with self._machine.autocast():
                 sums = self._objective(self._model, own_batch)
             gradients = torch.autograd.grad(
-                sums.objective,
-                self._parameters,
-                own_factor,
-                allow_unused=True,
-                materialize_grads=True,
+                sums.objective, self._parameters, own_factor, allow_unused=True, materialize_grads=True
             )
             torch._foreach_add_(self._gradients, gradients)
             torch._foreach_copy_(list(kept), [one.detach() for one in sums])

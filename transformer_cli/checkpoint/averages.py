@@ -19,12 +19,7 @@ from transformer_cli.checkpoint.run_folder import (
 from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import REAL, Content, FileSystem, remove, write_folder
-from transformer_cli.storage.filesystem import (
-    FORMAT_VERSION,
-    encode_json,
-    require_finite,
-    tensors_content,
-)
+from transformer_cli.storage.filesystem import FORMAT_VERSION, encode_json, require_finite, tensors_content
 from transformer_cli.text.sentences import SEEN_LENGTHS
 
 if TYPE_CHECKING:
@@ -115,14 +110,7 @@ def write_average(
         changes |= {"step": validation["step"], "score": score}
     manifest = newest.manifest.model_copy(update=changes)
     aside = place_aside(final, fs=fs)
-    write_folder(
-        final,
-        files | copied,
-        manifest,
-        aside=aside,
-        is_marked=is_marked,
-        fs=fs,
-    )
+    write_folder(final, files | copied, manifest, aside=aside, is_marked=is_marked, fs=fs)
     average = open_checkpoint(final)
     average.verify()
     if aside is not None and aside.exists():

@@ -28,15 +28,7 @@ from transformer_cli.checkpoint.run_folder import (
 )
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.process.errors import DataError, StorageError
-from transformer_cli.storage import (
-    REAL,
-    DamagedError,
-    FileSystem,
-    KnownFolder,
-    Manifest,
-    errors_explained,
-    remove,
-)
+from transformer_cli.storage import REAL, DamagedError, FileSystem, KnownFolder, Manifest, errors_explained, remove
 from transformer_cli.storage.filesystem import FORMAT_VERSION, LATEST_SAVED_AT
 from transformer_cli.text.tokenizer import Tokenizer, tokenizer_files
 
@@ -50,12 +42,7 @@ class Checkpoints:
     """
 
     def __init__(
-        self,
-        run_folder: Path,
-        retention: Retention | None = None,
-        *,
-        data_fingerprint: str = "",
-        fs: FileSystem = REAL,
+        self, run_folder: Path, retention: Retention | None = None, *, data_fingerprint: str = "", fs: FileSystem = REAL
     ) -> None:
         self.run_folder = run_folder
         self.folder = RunFolder(run_folder).checkpoints_folder
@@ -135,13 +122,7 @@ class Checkpoints:
             saved_at=self._saved_at,
             files=(),
         )
-        storage.write_folder(
-            final,
-            snapshot.contents(),
-            manifest,
-            aside=aside,
-            fs=self._fs,
-        )
+        storage.write_folder(final, snapshot.contents(), manifest, aside=aside, fs=self._fs)
         self._verify_saved(final)
         if aside is not None and aside.name.startswith(REPLACED):
             storage.remove([aside], fs=self._fs)

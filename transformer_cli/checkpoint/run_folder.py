@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli import storage
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
-from transformer_cli.process.errors import (
-    CannotCreateError,
-    DataError,
-    StorageError,
-    TrainingStoppedError,
-)
+from transformer_cli.process.errors import CannotCreateError, DataError, StorageError, TrainingStoppedError
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
 from transformer_cli.storage.filesystem import (
@@ -185,8 +180,7 @@ class Snapshot:
             require_finite({**self.model, **_raw(self.optimizer)}, f"step {self.step}")
         except DataError as error:
             raise TrainingStoppedError(
-                f"{error.message}; this step was not saved",
-                hint="the previous checkpoint is intact",
+                f"{error.message}; this step was not saved", hint="the previous checkpoint is intact"
             ) from error
         return {
             MODEL_FILE: tensors_content(self.model),
@@ -562,10 +556,7 @@ class StateValues:
 
     def refusal(self, name: str, problem: str) -> DataError:
         """The error for a field."""
-        return DataError(
-            f"{self._origin}: {self._path}{name} {problem}: not the state of a training run",
-            hint=_HINT,
-        )
+        return DataError(f"{self._origin}: {self._path}{name} {problem}: not the state of a training run", hint=_HINT)
 
     def _value(self, name: str) -> Any:
         if name not in self.values:

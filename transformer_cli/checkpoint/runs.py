@@ -141,11 +141,7 @@ def _looks_like_a_run(path: Path) -> bool:
 
 
 def _status(
-    folder: Path,
-    listing: Listing,
-    newest: Checkpoint | None,
-    training: TrainingConfig | None,
-    problem: str | None,
+    folder: Path, listing: Listing, newest: Checkpoint | None, training: TrainingConfig | None, problem: str | None
 ) -> Status:
     if is_running(folder):
         return "running"

@@ -36,23 +36,9 @@ from transformer_cli.checkpoint.run_folder import (
 )
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
-from transformer_cli.process.errors import (
-    ConfigError,
-    DataError,
-    MissingInputError,
-    StorageError,
-    TfmError,
-)
+from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError, TfmError
 from transformer_cli.process.messages import for_shell
-from transformer_cli.storage import (
-    MANIFEST_NAME,
-    Content,
-    DamagedError,
-    Manifest,
-    open_sealed,
-    remove,
-    write_folder,
-)
+from transformer_cli.storage import MANIFEST_NAME, Content, DamagedError, Manifest, open_sealed, remove, write_folder
 from transformer_cli.storage.filesystem import encode_json
 from transformer_cli.storage.writing import is_running
 from transformer_cli.text import Tokenizer

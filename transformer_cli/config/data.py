@@ -7,15 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from transformer_cli.config.section import (
-    Contradiction,
-    Count,
-    Positive,
-    Probability,
-    Section,
-    Share,
-    Switch,
-)
+from transformer_cli.config.section import Contradiction, Count, Positive, Probability, Section, Share, Switch
 
 # The settings of text: how pairs are cleaned, how text becomes token ids, and training noise.
 
@@ -173,8 +165,7 @@ def _require_encoding(name: str) -> str:
 Encoding = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_require_encoding)]
 SplitName = Literal["train", "validation", "test"]
 WeightFrom = tuple[
-    Annotated[int, Field(strict=True, ge=0, le=1_000_000)],
-    Annotated[float, Field(strict=True, ge=0.0, le=1000.0)],
+    Annotated[int, Field(strict=True, ge=0, le=1_000_000)], Annotated[float, Field(strict=True, ge=0.0, le=1000.0)]
 ]
 Weight = (
     Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
@@ -394,8 +385,7 @@ class _DrawnSplits(LanguageData):
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:
         given = self.corpora[corpus]
         written = Direction(
-            given.source_language or self.source_language,
-            given.target_language or self.target_language,
+            given.source_language or self.source_language, given.target_language or self.target_language
         )
         return (written, written.reverse) if self.both_directions else (written,)
 

@@ -169,8 +169,7 @@ class DecodingConfig(Section):
                 )
         if self.sampling is not None and self.diversity is not None:
             raise Contradiction(
-                "sampling and diversity are two searches",
-                hint="leave out decoding.sampling or decoding.diversity",
+                "sampling and diversity are two searches", hint="leave out decoding.sampling or decoding.diversity"
             )
         if self.sampling is not None and self.coverage_penalty > 0.0:
             raise Contradiction(
@@ -194,8 +193,7 @@ class DecodingConfig(Section):
                 )
         if self.beam_size == 1:
             raise Contradiction(
-                "rescore has nothing to choose from: beam_size is 1",
-                hint="raise decoding.beam_size, such as to 8",
+                "rescore has nothing to choose from: beam_size is 1", hint="raise decoding.beam_size, such as to 8"
             )
         if self.num_candidates > self.beam_size:
             raise Contradiction(

@@ -169,13 +169,11 @@ def find_config(path: str | os.PathLike[str]) -> Path:
     if Path(path).is_dir():
         names = ", ".join(_configs_in(Path(path))[:8]) or "it holds none"
         raise MissingInputError(
-            f"{path}: a folder, where a config file is expected",
-            hint=f"give the path of a config in it: {names}",
+            f"{path}: a folder, where a config file is expected", hint=f"give the path of a config in it: {names}"
         )
     if Path(path).exists():
         raise MissingInputError(
-            f"{path}: a pipe or device; a config is read more than once",
-            hint="write it to a file first",
+            f"{path}: a pipe or device; a config is read more than once", hint="write it to a file first"
         )
     raise MissingInputError(
         f"{path}: no such config: no file has this path, and no config that comes with tfm has this name",
@@ -505,11 +503,7 @@ for _tag, _pattern, _first in (
     ("bool", r"^(?:true|false)$", "tf"),
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
-    (
-        "float",
-        r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$",
-        "-+.0123456789",
-    ),
+    ("float", r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 

@@ -11,14 +11,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import BaseModel, ValidationError
 
 from transformer_cli.config import other_programs
-from transformer_cli.config.data import (
-    LANGUAGE_PATTERN,
-    TAG_PATTERN,
-    FilesData,
-    HubData,
-    PhrasebookData,
-    SequencesData,
-)
+from transformer_cli.config.data import LANGUAGE_PATTERN, TAG_PATTERN, FilesData, HubData, PhrasebookData, SequencesData
 from transformer_cli.config.schema import PARAMETER_PATTERN, RUN_NAME_PATTERN, Config
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.process.messages import shortened

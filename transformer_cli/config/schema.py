@@ -221,28 +221,12 @@ class ModelConfig(Section):
 
 OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
 ScheduleName = Literal["noam", "inverse_sqrt", "cosine", "linear", "constant", "warmup_stable_decay", "plateau"]
-Metric = Literal[
-    "loss",
-    "perplexity",
-    "bleu",
-    "chrf",
-    "chrf++",
-    "ter",
-    "cer",
-    "wer",
-    "exact_match",
-    "bleu_lc_moses",
-]
+Metric = Literal["loss", "perplexity", "bleu", "chrf", "chrf++", "ter", "cer", "wer", "exact_match", "bleu_lc_moses"]
 SmoothedOver = Literal["vocabulary", "others"]
 
 DEFAULT_BETAS, DEFAULT_EPSILON = (0.9, 0.98), 1e-9
 # Adafactor's learning rate is a share of each parameter's size: its paper has 0.01 (section 9, table 2).
-DEFAULT_LEARNING_RATES: dict[OptimizerName, float] = {
-    "adam": 7e-4,
-    "adamw": 7e-4,
-    "adafactor": 1e-2,
-    "muon": 7e-4,
-}
+DEFAULT_LEARNING_RATES: dict[OptimizerName, float] = {"adam": 7e-4, "adamw": 7e-4, "adafactor": 1e-2, "muon": 7e-4}
 DEFAULT_PLATEAU_FACTOR, DEFAULT_PLATEAU_PATIENCE = 0.5, 3
 PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_.]{0,199}$"
 ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
@@ -470,16 +454,7 @@ class TrainingConfig(Section):
 
 
 ScoreName = Literal[
-    "bleu",
-    "chrf",
-    "chrf++",
-    "ter",
-    "cer",
-    "wer",
-    "exact_match",
-    "unknown",
-    "length_ratio",
-    "bleu_lc_moses",
+    "bleu", "chrf", "chrf++", "ter", "cer", "wer", "exact_match", "unknown", "length_ratio", "bleu_lc_moses"
 ]
 SCORES_BY_DEFAULT: tuple[ScoreName, ...] = get_args(ScoreName)[:-1]
 """What tfm validate and tfm score compute: every score that needs no further package."""
@@ -490,11 +465,7 @@ class ValidationConfig(Section):
 
     max_sentences: Count | None = None
     """Number of validation pairs that are used, always the first ones; several directions share this number. Absent: all pairs of the corpora whose split is validation, and at most 3,000 pairs of a drawn split, evenly spread. tfm validate scores the whole split."""
-    scores: Annotated[tuple[ScoreName, ...], Field(max_length=len(get_args(ScoreName)))] = (
-        "bleu",
-        "chrf",
-        "cer",
-    )
+    scores: Annotated[tuple[ScoreName, ...], Field(max_length=len(get_args(ScoreName)))] = ("bleu", "chrf", "cer")
     """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated. docs/judging.md explains each; bleu_lc_moses, the lower-cased BLEU of papers on Multi30k, needs the package sacremoses."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Beam size of validations during training; tfm validate uses decoding.beam_size."""

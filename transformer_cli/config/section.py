@@ -54,10 +54,7 @@ def meanings(section: type[BaseModel]) -> dict[str, str]:
         definition = _classes_of(one.__module__)[one.__name__]
         for field, sentence in pairwise(definition.body):
             match field, sentence:
-                case (
-                    ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str(text))),
-                ):
+                case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
                     found[name] = inspect.cleandoc(text)
     return found
 

@@ -37,12 +37,7 @@ from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.seen_words import KNOWS_POSSESSED, MAY_POSSESS, SeenWords, WordCounts
 from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
-from transformer_cli.text.tokenizer import (
-    MAX_CHARACTERS_PER_TOKEN,
-    Tokenizers,
-    read_tokenizers,
-    tokenizer_files,
-)
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizers, read_tokenizers, tokenizer_files
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 
@@ -257,12 +252,7 @@ def encode_pairs(
 
 
 def encode_short_pairs(
-    rows: PairRows,
-    tokenizers: Tokenizers,
-    sequence_format: SequenceFormat,
-    max_length: int,
-    *,
-    has_links: bool = False,
+    rows: PairRows, tokenizers: Tokenizers, sequence_format: SequenceFormat, max_length: int, *, has_links: bool = False
 ) -> tuple[EncodedPairs, NDArray[np.bool_]]:
     """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `rows`: True if kept."""
     import pyarrow as pa
@@ -380,11 +370,7 @@ class DataReport:
     def lines(self) -> list[str]:
         """Lines for people."""
         splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
-        lost = (
-            "dropped: more tokens than model.max_length",
-            self.num_too_long,
-            self.longest_example,
-        )
+        lost = ("dropped: more tokens than model.max_length", self.num_too_long, self.longest_example)
         return [
             f"pairs: {splits}",
             *_table("reading the training split", self.reading),

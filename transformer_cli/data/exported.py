@@ -14,13 +14,7 @@ import numpy as np
 
 from transformer_cli.config import Config, FilesData, HubData, SplitName
 from transformer_cli.data.encoded import EncodedPairs, encode_pairs, encode_short_pairs
-from transformer_cli.data.pairs import (
-    PAIRS_AT_ONCE,
-    CleaningReport,
-    ReadingReport,
-    SentencePair,
-    rows_of,
-)
+from transformer_cli.data.pairs import PAIRS_AT_ONCE, CleaningReport, ReadingReport, SentencePair, rows_of
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection import (
     DigestSet,
@@ -114,10 +108,7 @@ def _write_split(split: SplitName, judged: Iterator[_Judged], prepared: Prepared
         if split == "train":
             encoded, is_short = encode_short_pairs(rows, tokenizers, sequences, limit)
         else:
-            encoded, is_short = (
-                encode_pairs(rows, *tokenizers, sequences),
-                np.ones(len(kept), bool),
-            )
+            encoded, is_short = (encode_pairs(rows, *tokenizers, sequences), np.ones(len(kept), bool))
         tables.add(split, list(compress(kept, is_short)), encoded)
         too_long = [one._replace(reason="model.max_length") for one in compress(kept, ~is_short)]
         tables.add_dropped(split, [one for one in chunk if one.reason is not None] + too_long)
@@ -135,10 +126,7 @@ def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judg
         yield from _cleaned(group, partial(clean, rules=rules))
 
 
-def _cleaned(
-    placed: Iterable[_Placed],
-    cleaning: Callable[..., Iterator[SentencePair]],
-) -> Iterator[_Judged]:
+def _cleaned(placed: Iterable[_Placed], cleaning: Callable[..., Iterator[SentencePair]]) -> Iterator[_Judged]:
     """What `cleaning` makes of each pair: it takes one pair after the other, and counts what each rule drops."""
     report = CleaningReport()
     waiting: list[_Placed] = []
@@ -206,10 +194,7 @@ class _Tables:
 
     def add(self, split: str, judged: list[_Judged], encoded: EncodedPairs) -> None:
         """Append pairs and their ids."""
-        ids = {
-            "source_ids": _list_column(encoded.source),
-            "target_ids": _list_column(encoded.target),
-        }
+        ids = {"source_ids": _list_column(encoded.source), "target_ids": _list_column(encoded.target)}
         self._append(split, judged, ids)
 
     def add_dropped(self, split: str, judged: list[_Judged]) -> None:

@@ -61,12 +61,7 @@ from transformer_cli.data.sources.corpus import (
 from transformer_cli.data.sources.hub import COMMIT_OF, streams_kept_in
 from transformer_cli.data.sources.lines import file_digest
 from transformer_cli.data.sources.watching import recorded_warnings, warn_of_corpus
-from transformer_cli.process.errors import (
-    ConfigError,
-    DataError,
-    MissingInputError,
-    TryAgainError,
-)
+from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, TryAgainError
 from transformer_cli.storage import checksum, make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
@@ -219,12 +214,7 @@ def write_report(folder: Path, report: DataReport) -> None:
 
 
 def _build(
-    config: Config,
-    folder: Path,
-    tokenizers: Tokenizers | None,
-    found_odd: Iterable[str],
-    *,
-    has_begun: bool,
+    config: Config, folder: Path, tokenizers: Tokenizers | None, found_odd: Iterable[str], *, has_begun: bool
 ) -> None:
     report = DataReport()
     is_read = isinstance(config.data, FilesData | HubData) and not config.data.streaming
@@ -580,8 +570,7 @@ def _with_words(config: Config, text: Path, tokenizers: Tokenizers, num_added: i
         more = extended(source, "source"), extended(target, "target")
     if [one.vocab_size for one in more] == [source.vocab_size, target.vocab_size]:
         logger.warning(
-            "training.add_words=%d adds nothing: the tokenizers know all words of the training split",
-            num_added,
+            "training.add_words=%d adds nothing: the tokenizers know all words of the training split", num_added
         )
     return more
 

@@ -12,14 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
-from transformer_cli.config import (
-    CleaningConfig,
-    Config,
-    FilesData,
-    HubData,
-    SequencesData,
-    SplitName,
-)
+from transformer_cli.config import CleaningConfig, Config, FilesData, HubData, SequencesData, SplitName
 from transformer_cli.data.pairs import (
     CleaningReport,
     Finding,
@@ -137,10 +130,7 @@ def alterations(rules: CleaningConfig) -> Iterator[tuple[str, Alteration]]:
     if rules.normalize_invisible:
         # A target keeps its no-break spaces, which a translation shall have. Where pairs are read in both directions, a
         # text is changed where it is the source, and stays where it is the target.
-        yield (
-            "normalize_invisible",
-            lambda source, target: (normalize_invisible(source), target),
-        )
+        yield ("normalize_invisible", lambda source, target: (normalize_invisible(source), target))
     if rules.normalize_unicode:
         yield "normalize_unicode", of_both_sides(compose)
     if rules.join_white_space:  # last: other spaces are plain ones now, and there may be two where a sign has stood
@@ -188,10 +178,7 @@ def drops(
     if held_out:
         yield "leakage", lambda pair: digest(compared(pair, rules)) in held_out
     if rules.drop_duplicates:
-        yield (
-            "drop_duplicates",
-            lambda pair: not seen.add(_in_direction(digest(pair), pair.direction)),
-        )
+        yield ("drop_duplicates", lambda pair: not seen.add(_in_direction(digest(pair), pair.direction)))
 
 
 def _in_direction(digest: bytes, direction: int) -> bytes:

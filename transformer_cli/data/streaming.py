@@ -132,9 +132,7 @@ class _Stream:
         positions: dict[int, StreamPosition] = {}
         streams = {
             part.number: self._part_stream(part).updates(
-                BufferStart.of(starts[part.number], self._num_corpora),
-                starts[part.number].batch,
-                held_out,
+                BufferStart.of(starts[part.number], self._num_corpora), starts[part.number].batch, held_out
             )
             for part in self._own_parts()
         }

@@ -253,10 +253,7 @@ def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundC
         for name, both in whole.items()
     ]
     doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken.values())) if doubt]
-    languages = (
-        facts.source_language or spoken[source][0],
-        facts.target_language or spoken[target][0],
-    )
+    languages = (facts.source_language or spoken[source][0], facts.target_language or spoken[target][0])
     return FoundCorpus(_data(corpora, languages), doubts=doubts)
 
 
@@ -319,13 +316,7 @@ def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = (
 
 
 def _doubt_of_first_row(
-    path: Path,
-    kind: str,
-    chosen: Sequence[int],
-    encoding: str | None,
-    has_header: bool,
-    *,
-    is_given: bool,
+    path: Path, kind: str, chosen: Sequence[int], encoding: str | None, has_header: bool, *, is_given: bool
 ) -> list[str]:
     """A warning if the first row is read as a pair, and may hold the names of the columns; or the other way round."""
     rows = [
@@ -463,10 +454,7 @@ def not_certain(where: str, readings: Sequence[Reading]) -> DataError:
     if not readings:
         return DataError(f"{where}: not UTF-8, and no encoding is known that makes words of it")
     shown = "".join(f"\n    {reading}" for reading in readings)
-    return DataError(
-        f"{where}: not UTF-8, and it can be read in {len(readings)} ways:{shown}",
-        hint=hint_for(readings),
-    )
+    return DataError(f"{where}: not UTF-8, and it can be read in {len(readings)} ways:{shown}", hint=hint_for(readings))
 
 
 def _beginning(path: Path) -> bytes:

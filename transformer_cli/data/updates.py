@@ -319,11 +319,7 @@ class StoredUpdates:
             source, target = self.pairs.padded(visits, Tokenizer.pad_id)
             links = self.pairs.links(visits)
         batch = collate_padded(
-            source,
-            target,
-            sos_id=Tokenizer.sos_id,
-            pad_id=Tokenizer.pad_id,
-            sequence_format=self.sequence_format,
+            source, target, sos_id=Tokenizer.sos_id, pad_id=Tokenizer.pad_id, sequence_format=self.sequence_format
         )
         if links is not None:
             shape = *batch.target_ids.shape, batch.source_ids.size(1)

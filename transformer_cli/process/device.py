@@ -300,10 +300,7 @@ def require_memory(needed: int, device: torch.device, what: str, *, hint: str) -
     if free is None or needed <= free:
         return
     place = "this machine" if device.type == "cpu" else f"the device {device}"
-    raise TryAgainError(
-        f"{what}: {_gigabytes(needed)} of memory needed, {_gigabytes(free)} free on {place}",
-        hint=hint,
-    )
+    raise TryAgainError(f"{what}: {_gigabytes(needed)} of memory needed, {_gigabytes(free)} free on {place}", hint=hint)
 
 
 def _gigabytes(num_bytes: int) -> str:

@@ -62,12 +62,7 @@ class _LogFile(logging.FileHandler):
     def _open(self) -> TextIOWrapper:
         """Open the file; a symbolic link is not followed, and a pipe does not block."""
         return open(
-            self.baseFilename,
-            "a",
-            encoding="utf-8",
-            errors="backslashreplace",
-            newline="\n",
-            opener=_open_own_file,
+            self.baseFilename, "a", encoding="utf-8", errors="backslashreplace", newline="\n", opener=_open_own_file
         )
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -204,12 +204,7 @@ WRITABLE = "choose a folder in which you have permission to write"
 
 @contextmanager
 def errors_explained(
-    path: Path,
-    *,
-    fs: FileSystem,
-    creating: bool = False,
-    needed_bytes: int | None = None,
-    only_full_disk: bool = False,
+    path: Path, *, fs: FileSystem, creating: bool = False, needed_bytes: int | None = None, only_full_disk: bool = False
 ) -> Iterator[None]:
     """Turn every OSError in the block into a TfmError with a message, a hint and an exit code.
 
@@ -232,13 +227,9 @@ def errors_explained(
         if only_full_disk:
             raise
         if creating and error.errno in NOT_CREATABLE:
-            raise CannotCreateError(
-                f"{place}: cannot be created: {reason}",
-                hint=WRITABLE,
-            ) from error
+            raise CannotCreateError(f"{place}: cannot be created: {reason}", hint=WRITABLE) from error
         raise StorageError(
-            f"{place}: {reason}",
-            hint="all earlier files are intact; check the disk, then run the same command again",
+            f"{place}: {reason}", hint="all earlier files are intact; check the disk, then run the same command again"
         ) from error
 
 

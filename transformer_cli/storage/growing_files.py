@@ -92,11 +92,7 @@ class GrowingFile:
             with errors_explained(self.notes_path, fs=self._fs):
                 self._fs.remove_file(self.notes_path)
         if not self.notes and self.num_bytes:
-            logger.warning(
-                "%s: it does not fit its notes in %s, so it begins again",
-                self.path,
-                self.notes_path,
-            )
+            logger.warning("%s: it does not fit its notes in %s, so it begins again", self.path, self.notes_path)
         num_valid = self.notes[-1]["num_bytes"] if self.notes else 0
         self._read(num_valid)
         written = self.notes[-1].get(_DIGEST) if self.notes else None

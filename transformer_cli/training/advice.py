@@ -20,14 +20,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config import (
-    Config,
-    FilesData,
-    HubData,
-    RuntimeConfig,
-    SequencesData,
-    TrainingConfig,
-)
+from transformer_cli.config import Config, FilesData, HubData, RuntimeConfig, SequencesData, TrainingConfig
 from transformer_cli.config.schema import DEFAULT_LEARNING_RATES, ENDS_AT_MAX_STEPS
 from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData, frequency_loss
@@ -89,12 +82,7 @@ class Plan:
 
     @classmethod
     def of(
-        cls,
-        config: Config,
-        data: PreparedData,
-        order: EpochOrder,
-        num_validation_sentences: int,
-        num_steps: int,
+        cls, config: Config, data: PreparedData, order: EpochOrder, num_validation_sentences: int, num_steps: int
     ) -> "Plan":
         """The plan for prepared data; an epoch is measured on its first 200,000 pairs.
 

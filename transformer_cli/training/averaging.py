@@ -102,12 +102,7 @@ def _make(final: Path, chosen: Sequence[Checkpoint], session: "TrainingSession")
     expected = model.state_dict()
     weights = mean_weights(found.model(expected) for found in chosen)
     model.load_state_dict(weights)
-    report = validate(
-        session.translator(model),
-        session.validation_pairs,
-        scores=settings.scores,
-        num_samples=0,
-    )
+    report = validate(session.translator(model), session.validation_pairs, scores=settings.scores, num_samples=0)
     value = report.metric(metric)
     rival = _compared_with_best(model, weights, session)
     figures = {"step": session.progress.step, "value": value} | report.as_json()
@@ -155,12 +150,7 @@ def _compared_with_best(
         f"{best.step:,}",
         values[1],
     )
-    return {
-        "step": best.step,
-        "is_worse": ours > theirs,
-        "value": values[1],
-        "own_value": values[0],
-    }
+    return {"step": best.step, "is_worse": ours > theirs, "value": values[1], "own_value": values[0]}
 
 
 def _tell_and_link(best: Checkpoint, *, is_average: bool) -> None:

@@ -104,11 +104,7 @@ def target_tokens_per_cell(order: EpochOrder) -> float:
 
 
 def largest_size(
-    tokens_per_second: Callable[[int], float | None],
-    *,
-    smallest: int,
-    most: int,
-    min_gain: float | None,
+    tokens_per_second: Callable[[int], float | None], *, smallest: int, most: int, min_gain: float | None
 ) -> int:
     """The largest size of a batch that fits, in tokens.
 

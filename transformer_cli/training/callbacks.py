@@ -265,7 +265,7 @@ NUM_PICTURES = 3
 # What extensions record, by the setting that asks for it: the module and the class of a callback that is made of the
 # `Recorder`. It is imported when a training begins whose config asks for it.
 RECORDED_BY_EXTENSIONS = {
-    "validation.num_samples": "transformer_cli.extensions.lessons.explaining.learning:LearningRecorder",
+    "validation.num_samples": "transformer_cli.extensions.lessons.explaining.learning:LearningRecorder"
 }
 _EVENTS = "events.out.tfevents."
 
@@ -350,13 +350,7 @@ class Recorder(Callback):
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
         """Losses and scores, sample translations, and the attention of the first few samples."""
         scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
-        logger.info(
-            "step %d  validation: loss %.4f  perplexity %.2f%s",
-            step,
-            report.loss,
-            report.perplexity,
-            scores,
-        )
+        logger.info("step %d  validation: loss %.4f  perplexity %.2f%s", step, report.loss, report.perplexity, scores)
         line = {"kind": "validation", "step": step}
         for of_direction in report.directions:
             scores = "".join(f"  {score.name} {score.value:.2f}" for score in of_direction.scores)

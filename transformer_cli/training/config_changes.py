@@ -47,15 +47,7 @@ _SAID_OF_A_CORPUS = re.compile(r"data\.corpora\.\d+\.(origin|license)\b")
 # With some schedules, past learning rates depend on these.
 _SETTINGS_OF_RATES = ("training.max_steps", "training.decay_steps")
 # The fields that say where a corpus lies.
-_PLACES = (
-    "path",
-    "source_path",
-    "target_path",
-    "alignment_path",
-    "dataset",
-    "config",
-    "data_files",
-)
+_PLACES = ("path", "source_path", "target_path", "alignment_path", "dataset", "config", "data_files")
 
 
 # Of the settings of a search, those with which a validation finds the same translations.
@@ -131,10 +123,7 @@ def accept_changes(before: Config, now: Config, *, step: int = 0, accept_data_ch
     harmful = [key for key in changes if not _is_harmless(key, past, harmless)]
     if harmful:
         lines = "".join(f"\n    {changes[key]}{past.reason(key)}" for key in harmful)
-        raise ConfigError(
-            f"runs/{now.name}: this run was started with other settings:{lines}",
-            hint=_hint(harmful),
-        )
+        raise ConfigError(f"runs/{now.name}: this run was started with other settings:{lines}", hint=_hint(harmful))
     return list(changes.values())
 
 

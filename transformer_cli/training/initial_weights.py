@@ -235,8 +235,7 @@ def _found(name: str, own_folder: Path) -> Path:
 
 def _is_itself(name: str) -> ConfigError:
     return ConfigError(
-        f"training.init_from: {name} is this run itself",
-        hint="give the new run another name: --set name=...",
+        f"training.init_from: {name} is this run itself", hint="give the new run another name: --set name=..."
     )
 
 
@@ -334,11 +333,7 @@ def _architecture(model: ModelConfig) -> Mapping[str, Any]:
     settings = {key: value for key, value in model.model_dump().items() if key not in _FREE}
     if model.positions != "learned":
         del settings["max_length"]
-    return settings | {
-        "head_dim": model.head_width,
-        "num_kv_heads": model.kv_heads,
-        "final_norm": model.has_final_norm,
-    }
+    return settings | {"head_dim": model.head_width, "num_kv_heads": model.kv_heads, "final_norm": model.has_final_norm}
 
 
 _PARTS = {
@@ -375,8 +370,7 @@ def frozen_names(model: Transformer, names: Sequence[str]) -> set[str]:
         found = own | {one for one in parameters if any(f"{one}.".startswith(f"{prefix}.") for prefix in prefixes)}
         if not found:
             raise ConfigError(
-                f"training.frozen: no parameter's name begins with {name}",
-                hint=_hint_on_parameters(name, parameters),
+                f"training.frozen: no parameter's name begins with {name}", hint=_hint_on_parameters(name, parameters)
             )
         frozen |= found
     if frozen and len(frozen) == len(parameters):

@@ -49,12 +49,7 @@ from transformer_cli.model import LossSums, SmoothedLabels, Transformer
 from transformer_cli.model.layers import aligning_weights
 from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.process.device import Machine, derive_seed, seed_everything, seed_generators
-from transformer_cli.process.errors import (
-    ConfigError,
-    TrainingStoppedError,
-    TryAgainError,
-    is_out_of_memory,
-)
+from transformer_cli.process.errors import ConfigError, TrainingStoppedError, TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
 from transformer_cli.training.callbacks import Callbacks, Meter, StepReport, TrainingReport
 from transformer_cli.training.optimizers import MovingAverage, Optimizer, clear_start, learning_rate
@@ -485,11 +480,7 @@ class Objective(Protocol):
 
 
 def build_objective(
-    training: TrainingConfig,
-    vocab_size: int,
-    device: torch.device,
-    *,
-    is_compiled: bool = False,
+    training: TrainingConfig, vocab_size: int, device: torch.device, *, is_compiled: bool = False
 ) -> Objective:
     """The objective that a config asks for.
 
@@ -545,10 +536,7 @@ class GuidedAlignment:
         """See `Objective`."""
         noted: list[Tensor] = []
         decoder_output = model.decoder_output(
-            batch.source_ids,
-            batch.padding_mask,
-            batch.decoder_input_ids,
-            {model.config.aligning_layer: noted.append},
+            batch.source_ids, batch.padding_mask, batch.decoder_input_ids, {model.config.aligning_layer: noted.append}
         )
         sums = self.loss(model.output, decoder_output, batch.target_ids, self.labels)
         if not noted or batch.alignment is None:  # LayerDrop skips the layer; a batch without links
@@ -753,6 +741,5 @@ def _cut_to(max_cells: int, batches: Sequence[Batch]) -> tuple[Sequence[Batch], 
 
 def _out_of_memory(when: str) -> TryAgainError:
     return TryAgainError(
-        f"out of memory, {when}",
-        hint="lower training.batch_tokens or model.max_length, or close other programs",
+        f"out of memory, {when}", hint="lower training.batch_tokens or model.max_length, or close other programs"
     )

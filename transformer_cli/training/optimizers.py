@@ -40,12 +40,7 @@ class Optimizer:
         precision: of matrix products; in float16, gradients are scaled.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        training: TrainingConfig,
-        precision: torch.dtype = torch.float32,
-    ) -> None:
+    def __init__(self, model: nn.Module, training: TrainingConfig, precision: torch.dtype = torch.float32) -> None:
         self._parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         self.torch_optimizers = _build(self._parameters, training)
         owners = {
@@ -205,12 +200,7 @@ def _divides_gradients(optimizer: torch.optim.Optimizer, parameters: Iterable[Te
 def _build(parameters: Mapping[str, nn.Parameter], training: TrainingConfig) -> tuple[torch.optim.Optimizer, ...]:
     """PyTorch's optimizers, two for muon; weight decay applies to matrices only."""
     without_tracer()
-    adams: dict[str, Any] = {
-        "lr": 0.0,
-        "betas": training.betas,
-        "eps": training.epsilon,
-        "fused": True,
-    }
+    adams: dict[str, Any] = {"lr": 0.0, "betas": training.betas, "eps": training.epsilon, "fused": True}
     if training.optimizer == "adam":
         return (torch.optim.Adam(parameters.values(), **adams),)
     decay = training.weight_decay

@@ -275,10 +275,7 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def shard(
-    model: Transformer,
-    device: torch.device,
-    processes: Processes,
-    precision: torch.dtype = torch.float32,
+    model: Transformer, device: torch.device, processes: Processes, precision: torch.dtype = torch.float32
 ) -> None:
     """Divide the parameters of a model among all processes, layer by layer; the model is changed in place.
 
@@ -293,20 +290,14 @@ def shard(
             keep a copy of all of them until the backward pass; gradients are added up in float32.
     """
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import (
-        FSDPModule,
-        MixedPrecisionPolicy,
-        fully_shard,
-        register_fsdp_forward_method,
-    )
+    from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 
     # The logits are such a view. The warning is about changes in place, and no objective changes logits in place.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
     mesh = init_device_mesh(device.type, (processes.size,))
     is_plain = device.type == "cpu" or precision == torch.float32
     policy = MixedPrecisionPolicy(
-        param_dtype=None if is_plain else precision,
-        reduce_dtype=None if is_plain else torch.float32,
+        param_dtype=None if is_plain else precision, reduce_dtype=None if is_plain else torch.float32
     )
     for part in (*model.encoder.layers, *model.decoder.layers, model):
         fully_shard(part, mesh=mesh, mp_policy=policy)

@@ -33,12 +33,7 @@ from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, Checkpoint, Re
 from transformer_cli.checkpoint.trained_files import seen_lengths_of, tokenizers_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import (
-    PreparedData,
-    lengths_seen_in,
-    prepare_data,
-    validation_pairs,
-)
+from transformer_cli.data.preparation import PreparedData, lengths_seen_in, prepare_data, validation_pairs
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
 from transformer_cli.data.streaming import require_shareable
@@ -57,12 +52,7 @@ from transformer_cli.process.device import (
     require_training_precision,
     return_freed_memory,
 )
-from transformer_cli.process.errors import (
-    ConfigError,
-    InterruptedBySignal,
-    MissingInputError,
-    TryAgainError,
-)
+from transformer_cli.process.errors import ConfigError, InterruptedBySignal, MissingInputError, TryAgainError
 from transformer_cli.process.messages import for_shell, log_to_file
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.process.torchrun import Launch, read_launch
@@ -196,12 +186,7 @@ def train(
             may_change = from_scratch or accept_data_change
             config = _with_given(config, splits, languages, folder, processes, may_change)
         session = prepare_session(
-            folder,
-            config,
-            machine,
-            processes,
-            from_scratch=from_scratch,
-            accept_data_change=accept_data_change,
+            folder, config, machine, processes, from_scratch=from_scratch, accept_data_change=accept_data_change
         )
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
@@ -227,10 +212,7 @@ def train(
 
 
 def _checked_arguments(
-    config: Config,
-    data: Given | None,
-    languages: tuple[str, str] | None,
-    callbacks: Callback | Iterable[Callback],
+    config: Config, data: Given | None, languages: tuple[str, str] | None, callbacks: Callback | Iterable[Callback]
 ) -> tuple[list[Callback], dict[str, Given] | None]:
     """The callbacks, and the splits of the data; checked before the work begins, so that a mistake does not end a long training."""
     if not isinstance(config, Config):
@@ -486,11 +468,7 @@ def _record_seen_words(
 
 
 def _prepared_data(
-    folder: RunFolder,
-    config: Config,
-    newest: Checkpoint | None,
-    initial: InitialModel | None,
-    accept_data_change: bool,
+    folder: RunFolder, config: Config, newest: Checkpoint | None, initial: InitialModel | None, accept_data_change: bool
 ) -> PreparedData:
     """The data that the newest checkpoint was trained on, or newly prepared data."""
     tokenizers = tokenizers_of(newest) if newest else initial.trained.tokenizers if initial else None
@@ -569,10 +547,7 @@ def build_session(
         share=Share(processes.rank, processes.size),
     )
     compilation = planned_compilation(
-        config,
-        machine.device,
-        lambda: max(0, num_steps_of(config.training, updates) - progress.step),
-        processes.size,
+        config, machine.device, lambda: max(0, num_steps_of(config.training, updates) - progress.step), processes.size
     )
     if compilation.reason and processes.is_main:
         logger.info("%s", compilation.reason)
@@ -640,11 +615,7 @@ def _on_device(
 
 
 def _restore(
-    newest: Checkpoint,
-    model: Transformer,
-    optimizer: Optimizer,
-    average: MovingAverage | None,
-    meter: Meter,
+    newest: Checkpoint, model: Transformer, optimizer: Optimizer, average: MovingAverage | None, meter: Meter
 ) -> tuple[Progress, dict[str, Any]]:
     """Put a checkpoint into model, optimizer, average and meter; return the progress, and the last validation."""
     state = newest.training_state()
@@ -711,10 +682,7 @@ class TrainingSession:
         try:
             with asked_between_batches(model, must_stop_now):
                 report = validate(
-                    shared,
-                    self.validation_pairs,
-                    scores=settings.scores,
-                    num_samples=settings.num_samples,
+                    shared, self.validation_pairs, scores=settings.scores, num_samples=settings.num_samples
                 )
         except StoppedError:
             logger.info("step %d  validation: stopped; the resumed run repeats it", step)

@@ -11,14 +11,7 @@ from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
-from transformer_cli.config import (
-    DataConfig,
-    FilesData,
-    HubData,
-    PhrasebookData,
-    SequencesData,
-    SplitName,
-)
+from transformer_cli.config import DataConfig, FilesData, HubData, PhrasebookData, SequencesData, SplitName
 from transformer_cli.data.alignments import AlignmentFile, reversed_links
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
@@ -71,8 +64,7 @@ def read_pairs(
         share = f"data.{split}_share above 0 to draw pairs from corpora without split"
         more = "" if split == "train" else f", or set {share}"
         raise DataError(
-            f"the config has no {split} split",
-            hint=f"add a corpus with split: {split} under data.corpora{more}",
+            f"the config has no {split} split", hint=f"add a corpus with split: {split} under data.corpora{more}"
         )
     report = ReadingReport() if report is None else report
     report.split = split

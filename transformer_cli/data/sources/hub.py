@@ -23,13 +23,7 @@ from transformer_cli.data.sources.local_files import (
     name_under_root,
     with_home,
 )
-from transformer_cli.data.sources.records import (
-    load_saved,
-    pairs_of,
-    rows_of,
-    saved_files,
-    saved_splits,
-)
+from transformer_cli.data.sources.records import load_saved, pairs_of, rows_of, saved_files, saved_splits
 from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
 from transformer_cli.storage.filesystem import NO_SPACE, size_in_words
@@ -41,12 +35,7 @@ COMMIT_OF = "commit of"
 
 
 def read_hub(
-    data: HubData,
-    index: int,
-    report: ReadingReport,
-    *,
-    first: int = 0,
-    part: CorpusPart = WHOLE,
+    data: HubData, index: int, report: ReadingReport, *, first: int = 0, part: CorpusPart = WHOLE
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a part of `data.corpora[index]`, in the order of the data set, from row `first` of the part on.
 

@@ -275,8 +275,7 @@ def decode_pairs(
                 is_half = _HALF_CHARACTER.search(source) or _HALF_CHARACTER.search(target)
                 how = HALF_CHARACTER if is_half else f"{_HOW_TO_NAME}; or {HOW_TO_CONVERT}"
                 raise NotUtf8Error(
-                    f"{damage} is not {name}",
-                    hint=f"{how}, or set data.undecodable to skip or replace",
+                    f"{damage} is not {name}", hint=f"{how}, or set data.undecodable to skip or replace"
                 ) from None
             if policy == "skip":
                 report.skip(f"not {name}", damage)
@@ -313,12 +312,7 @@ COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 _XZ_MEMORY_BYTES = 1 << 28
 _ZSTD_FRAMES = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + n, 0x2A, 0x4D, 0x18)) for n in range(16)))
-_BEGINNINGS = {
-    ".gz": (b"\x1f\x8b",),
-    ".bz2": (b"BZh",),
-    ".xz": (b"\xfd7zXZ\x00",),
-    ".zst": _ZSTD_FRAMES,
-}
+_BEGINNINGS = {".gz": (b"\x1f\x8b",), ".bz2": (b"BZh",), ".xz": (b"\xfd7zXZ\x00",), ".zst": _ZSTD_FRAMES}
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # a text may begin with BZh
 _NOT_TEXT = {
     b"\x1f\x8b": "gzip data: its name should end in .gz",
@@ -363,8 +357,7 @@ def read_chunks(path: Path, *, by_content: bool = False) -> Iterator[bytes]:
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise TryAgainError(
-            f"{path}: changed while it was read",
-            hint="run the command again when no program writes to the file",
+            f"{path}: changed while it was read", hint="run the command again when no program writes to the file"
         )
 
 
@@ -402,13 +395,11 @@ def open_file(path: Path) -> BinaryIO:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise DataError(
-                f"{path}: a folder, where a file is expected",
-                hint="for a folder of corpora write path: FOLDER",
+                f"{path}: a folder, where a file is expected", hint="for a folder of corpora write path: FOLDER"
             )
         if not stat.S_ISREG(mode):
             raise DataError(
-                f"{path}: a pipe or device; a corpus is read more than once",
-                hint="write it to a file first",
+                f"{path}: a pipe or device; a corpus is read more than once", hint="write it to a file first"
             )
         return path.open("rb")
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:

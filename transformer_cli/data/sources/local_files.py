@@ -19,13 +19,7 @@ from transformer_cli.data.sources.lines import (
     file_digest,
     read_lines,
 )
-from transformer_cli.data.sources.records import (
-    read_jsonl,
-    read_parquet,
-    read_saved,
-    saved_files,
-    saved_splits,
-)
+from transformer_cli.data.sources.records import read_jsonl, read_parquet, read_saved, saved_files, saved_splits
 from transformer_cli.data.sources.tables import Fields, read_table
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -142,13 +136,7 @@ def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[t
 
 
 def read_file(
-    files: CorpusFiles,
-    data: FilesData,
-    index: int,
-    report: ReadingReport,
-    *,
-    first: int = 0,
-    part: CorpusPart = WHOLE,
+    files: CorpusFiles, data: FilesData, index: int, report: ReadingReport, *, first: int = 0, part: CorpusPart = WHOLE
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a part of one of the files of `data.corpora[index]`, from row `first` of the part on."""
     places = str(files.source), str(files.target)
@@ -263,10 +251,7 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
     texts: dict[str, dict[str, Path]] = {}
     for path, kind in formats.items():
         if kind is None:
-            raise DataError(
-                f"{path}: its name does not tell its format",
-                hint=_hint_for_unknown_format(path),
-            )
+            raise DataError(f"{path}: its name does not tell its format", hint=_hint_for_unknown_format(path))
         if kind != "text":
             files.append(CorpusFiles(kind, path, path))
             continue
@@ -341,9 +326,7 @@ def _read_text(source: Path, target: Path, encoding: str | None) -> Iterator[Raw
 
 
 def pair_lines(
-    names: tuple[Path, Path],
-    source_lines: Iterator[bytes | None],
-    target_lines: Iterator[bytes | None],
+    names: tuple[Path, Path], source_lines: Iterator[bytes | None], target_lines: Iterator[bytes | None]
 ) -> Iterator[RawPair]:
     """Line N of the source with line N of the target.
 

@@ -17,13 +17,7 @@ from transformer_cli.data.sources.lines import (
     read_lines,
     read_text_chunks,
 )
-from transformer_cli.data.sources.tables import (
-    Fields,
-    field_paths,
-    kind_of,
-    unknown_field,
-    value_at,
-)
+from transformer_cli.data.sources.tables import Fields, field_paths, kind_of, unknown_field, value_at
 from transformer_cli.process.errors import DataError
 
 _BATCH_ROWS = 1024

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.config.data import FilesData, HubData
-from transformer_cli.data.sources.lines import (
-    MAX_LINE_BYTES,
-    RawPair,
-    carriage_return_error,
-    read_lines,
-)
+from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, carriage_return_error, read_lines
 from transformer_cli.data.sources.watching import warn_of_corpus
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import shortened
@@ -22,20 +17,7 @@ from transformer_cli.text.languages import LANGUAGE_OF_NAME
 from transformer_cli.text.legacy_encodings import encoding_that_reads
 
 # Usual column names of parallel corpora in lower case: roles, and languages by name and by code.
-ROLES = frozenset(
-    [
-        "source",
-        "target",
-        "src",
-        "tgt",
-        "trg",
-        "reference",
-        "translation",
-        "original",
-        "sentence",
-        "text",
-    ]
-)
+ROLES = frozenset(["source", "target", "src", "tgt", "trg", "reference", "translation", "original", "sentence", "text"])
 _COLUMN_NAMES = ROLES | LANGUAGE_OF_NAME.keys()
 _VALUE_CHARACTERS = 30
 
@@ -305,8 +287,7 @@ def _find_columns(
         has_header = named or (given == [None, None] and all(name in names for name in languages))
     if named and not has_header:
         raise DataError(
-            f"{fields.setting}: columns are given by name, but has_header is false",
-            hint="give them by number, from 0",
+            f"{fields.setting}: columns are given by name, but has_header is false", hint="give them by number, from 0"
         )
     for side, language in enumerate(languages):
         name = given[side]
