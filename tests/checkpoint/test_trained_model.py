@@ -79,12 +79,13 @@ def test_the_best_is_taken_unless_the_last_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_damaged_best_gives_way_to_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.target.json"])
+def test_a_damaged_best_gives_way_to_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
     folders = save(tmp_path, parts(), 10, 20, 30)
-    path = folders[0] / "model.safetensors"
+    path = folders[0] / name
     path.write_bytes(bytes(path.stat().st_size))
     assert load_trained(tmp_path).step == 20
-    assert "step-00000010/model.safetensors: its content has changed since it was saved" in caplog.text
+    assert f"step-00000010/{name}: its content has changed since it was saved" in caplog.text
     (folders[1] / "config.yaml").unlink()
     assert load_trained(tmp_path).step == 30
     os.truncate(folders[2] / "tokenizer.source.json", 5)

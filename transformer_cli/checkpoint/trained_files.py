@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from os.path import isdir, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
@@ -45,7 +44,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.seen_words import SeenWords, read_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_names
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     import numpy as np
@@ -386,8 +385,9 @@ def read_files(folder: Path) -> TrainedFiles:
 
 def tokenizers_of(checkpoint: Checkpoint) -> Tokenizers:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
-    read = partial(checkpoint.file, max_bytes=MAX_TOKENIZER_BYTES)
-    return read_tokenizers({file.name for file in checkpoint.manifest.files}, read, checkpoint.folder)
+    names = tokenizer_names({file.name for file in checkpoint.manifest.files})
+    contents = {name: checkpoint.file(name, max_bytes=MAX_TOKENIZER_BYTES) for name in names}
+    return read_tokenizers(contents, checkpoint.folder)
 
 
 # Converted models: a model in the format of another library, stored beside its checkpoint for further use.
@@ -551,11 +551,12 @@ def _without_weights(files: TrainedFiles) -> Transformer:
     from transformer_cli.model import Transformer
 
     with torch.device("meta"):
-        return Transformer(files.config.model, *(one.vocab_size for one in files.tokenizers))
+        return Transformer(files.config.model, files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size)
 
 
 def _with_weights(files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]) -> TrainedModel:
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
-    return TrainedModel(files.config, *files.tokenizers, files.checkpoint, model.eval())
+    tokenizers = files.source_tokenizer, files.target_tokenizer
+    return TrainedModel(files.config, *tokenizers, files.checkpoint, model.eval())

@@ -152,7 +152,7 @@ def _prepared(config: Config) -> PreparedData:
         if is_new and place == run.data_folder:
             stack.enter_context(_removed_on_failure(run.path))
         initial = load_initial_model(config, run.path)
-        tokenizers = initial.tokenizers if initial else None
+        tokenizers = initial.trained.tokenizers if initial else None
         prepared = prepare_data(config, place, has_begun=False, tokenizers=tokenizers, runs=RUNS)
     if place == run.data_folder:
         logger.info("%s: kept for tfm train", place)

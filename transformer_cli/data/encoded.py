@@ -471,7 +471,7 @@ class _Worker:
     """A process that encodes some of the batches of a file, in the order of the file."""
 
     def __init__(self, text: Path, encode: Encode, files: Mapping[str, bytes]) -> None:
-        self._tokenizers = read_tokenizers(files, files.__getitem__)
+        self._tokenizers = read_tokenizers(files)
         self._encode, self._unread, self._num_passed = encode, read_rows(text), 0
 
     def encoded(self, number: int) -> EncodedBatch:

@@ -29,7 +29,7 @@ from transformer_cli.process.errors import CannotCreateError, ConfigError
 from transformer_cli.storage import require_place, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import IdLists
-from transformer_cli.text.tokenizer import SHARED, Tokenizers, as_spm
+from transformer_cli.text.tokenizer import AS_SPM, SHARED, Tokenizers
 
 PARQUET = "parquet"
 """The folder of the Parquet files, beside the splits that `datasets.load_from_disk` opens."""
@@ -274,7 +274,7 @@ def save_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
 def _save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     folder.mkdir()
     if not tokenizer.has_json:
-        (folder / as_spm(SHARED)).write_bytes(tokenizer.to_file())
+        (folder / AS_SPM[SHARED]).write_bytes(tokenizer.to_file())
         return
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     settings = {

@@ -67,7 +67,7 @@ from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
 from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
-from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_files
+from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
 
@@ -380,7 +380,8 @@ def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -
 
 
 def _tokenizers_in(folder: Path) -> Tokenizers:
-    return read_tokenizers({file.name for file in folder.iterdir()}, lambda name: (folder / name).read_bytes(), folder)
+    names = tokenizer_names({file.name for file in folder.iterdir()})
+    return read_tokenizers({name: (folder / name).read_bytes() for name in names}, folder)
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: bool) -> bool:

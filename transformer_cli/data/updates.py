@@ -230,6 +230,8 @@ class Updates(Iterator[list[Batch]]):
     """
 
     def __init__(self, producer: UpdateProducer, position: AnyPosition = Position()) -> None:  # noqa: B008 - immutable
+        if not producer.order.num_pairs():
+            raise ValueError("there is no pair to make batches from")
         self._producer = producer
         self.order = producer.order
         self.position = position
@@ -294,10 +296,6 @@ class StoredUpdates:
     share: Share = Share()  # noqa: RUF009 - frozen
     """The part of each update that this process does. Where the batches of an update cannot be shared out equally, some
     processes get a batch without targets, so that all processes do the same steps."""
-
-    def __post_init__(self) -> None:
-        if not self.order.num_pairs():
-            raise ValueError("there is no pair to make batches from")
 
     def updates(self, start: AnyPosition) -> Iterator[tuple[list[Batch], AnyPosition]]:
         """Each update with the position after it."""

@@ -3,7 +3,7 @@
 import logging
 import re
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -407,8 +407,9 @@ def train_tokenizer(
 
 SHARED = "tokenizer.json"
 SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
-JSON, SPM = ".json", ".spm"
-"""The endings of the files; a tokenizer of the SentencePiece library has the second one."""
+SPM = ".spm"
+AS_SPM = {name: name.removesuffix(".json") + SPM for name in (SHARED, SOURCE, TARGET)}
+"""The name of each of these files where it is that of a tokenizer of the SentencePiece library."""
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target; one object twice where the vocabulary is shared. Only an imported SentencePiece model
@@ -419,12 +420,7 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
     """File names and the content of each file."""
     source, target = tokenizers
     names = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
-    return {as_spm(name) if one.parts.layout.is_of_library else name: one.to_file() for name, one in names.items()}
-
-
-def as_spm(name: str) -> str:
-    """The name of a tokenizer file, such as tokenizer.json, if it is one of the SentencePiece library."""
-    return name.removesuffix(JSON) + SPM
+    return {AS_SPM[name] if one.parts.layout.is_of_library else name: one.to_file() for name, one in names.items()}
 
 
 def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
@@ -433,25 +429,24 @@ def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
     Args:
         names: of the files in the folder.
     """
-    shared, source, target = (as_spm(name) if as_spm(name) in names else name for name in (SHARED, SOURCE, TARGET))
+    shared, source, target = (spm if spm in names else name for name, spm in AS_SPM.items())
     return (shared,) if shared in names else (source, target)
 
 
-def read_tokenizers(names: Container[str], read: Callable[[str], bytes], folder: Path = Path()) -> Tokenizers:
-    """The tokenizers of the files that `tokenizer_files` has made.
+def read_tokenizers(files: Mapping[str, bytes], folder: Path = Path()) -> Tokenizers:
+    """The tokenizers of the files that `tokenizer_files` has made, and `tokenizer_names` has found.
 
     Args:
-        names: of the files in the folder.
-        read: gives the content of a file.
+        files: names and contents; the source comes first.
         folder: for messages.
 
     Raises:
         DataError: a file is not as tfm writes it.
     """
     loaded = []
-    for name in tokenizer_names(names):
+    for name, content in files.items():
         try:
-            loaded.append(Tokenizer.from_file(name, read(name)))
+            loaded.append(Tokenizer.from_file(name, content))
         except DataError as error:
             raise DataError(f"{folder / name}: {error.message}", hint=error.hint) from error
     return loaded[0], loaded[-1]

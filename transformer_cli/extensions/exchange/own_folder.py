@@ -7,7 +7,6 @@ of our tensors is found by comparing values.
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -22,7 +21,7 @@ from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.filesystem import tensors_content
-from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_names
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""
@@ -179,8 +178,8 @@ def own_config(own: ModelFolder) -> Config:
 
 def own_tokenizers(own: ModelFolder) -> Tokenizers:
     """The tokenizers of the run from which an export was made; `own` and errors as of `own_config`."""
-    read = partial(own.bytes, max_bytes=MAX_TOKENIZER_BYTES)
-    return read_tokenizers({file.name for file in own.path.iterdir()}, read, own.path)
+    names = tokenizer_names({file.name for file in own.path.iterdir()})
+    return read_tokenizers({name: own.bytes(name, max_bytes=MAX_TOKENIZER_BYTES) for name in names}, own.path)
 
 
 class _Places(BaseModel):
