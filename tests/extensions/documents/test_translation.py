@@ -234,6 +234,8 @@ def test_half_a_pair_of_quotation_marks_is_taken_away_and_named(text: str, lost:
     [
         ("The [red dog][big cat] is", "IS CAT DOG BIG RED THE"),
         ("The (red dog)(big cat) is", "IS CAT DOG BIG RED THE"),
+        ("The red dog[big cat] is", "IS CAT DOG BIG RED THE"),
+        ("The red dog(big cat) is", "IS CAT DOGBIG RED THE"),
         ("The [red dog]big cat is", "IS CAT DOGBIG RED THE"),  # one word, as in cat(s)
     ],
 )

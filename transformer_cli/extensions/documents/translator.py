@@ -440,8 +440,10 @@ def _balancing(text: str) -> list[_Insertion]:
             found.append(_Insertion(ends[place], opening_of[sign]))
         else:
             found.append(_Insertion(place, ""))
-            if sign in BRACKETS and place - 1 in taken and place + 1 not in taken:
-                found.append(_Insertion(place + 1, " "))  # of rule][Section
+            # rule][Section, name[needed; not dog(s
+            is_between = place - 1 in taken or (sign == "[" and text[place - 1 : place].isalnum())
+            if sign in BRACKETS and is_between and place + 1 not in taken:
+                found.append(_Insertion(place + 1, " "))
     return found
 
 
