@@ -420,6 +420,12 @@ def test_a_cdata_section_is_text_in_xhtml(declaration: str) -> None:
         ("<p><b>O</b>nce we go</p>", "<p>GO WE <b>ONCE</b></p>"),
         ("<p><b>H</b>Tml is text</p>", "<p>TEXT IS <b>HTML</b></p>"),
         ("<p>the <b>NEWS</b>Paper is</p>", "<p>IS <b>NEWSPAPER</b> THE</p>"),
+        ("<h2><b>1.2</b>Big dogs here</h2>", "<h2><b>1.2</b>HERE DOGS BIG</h2>"),
+        ("<p><b>Step 3</b>Open the door</p>", "<p><b>3 STEP</b>DOOR THE OPEN</p>"),
+        ("<p><b>x-24</b>Testing <i>dogs</i></p>", "<p><b>x-24</b><i>DOGS</i> TESTING</p>"),
+        ("<p><b>3</b>D models run</p>", "<p>RUN MODELS <b>3</b>D</p>"),
+        ("<p>H<sub>2</sub>Se is gas</p>", "<p>GAS IS H<sub>2</sub>Se</p>"),
+        ("<p><i>H<sub>2</sub></i><sub>3</sub>Se is gas</p>", "<p>GAS IS <i>H<sub>2</sub></i><sub>3</sub>Se</p>"),
     ],
 )
 def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(page: str, reversed_: str) -> None:

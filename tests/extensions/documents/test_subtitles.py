@@ -397,6 +397,23 @@ def test_the_lines_of_two_speakers_are_two_texts() -> None:
     assert ">> HERE? YOU ARE\n>> AM. I YES" in translated(read_srt(film.encode()), REVERSED)
 
 
+@pytest.mark.parametrize(
+    ("lines", "written"),
+    [
+        ("- Look here.\n<i>- Why now?</i>", "- HERE. LOOK\n<i>NOW? WHY -</i>"),
+        ("- Look here.\n{\\i1}- Why now?{\\i0}", "- HERE. LOOK\n{\\i1}NOW? WHY -{\\i0}"),
+        ("- Look here.\n<i>- Why</i> now?", "- HERE. LOOK\nNOW? <i>WHY -</i>"),
+        ("<i>-</i> Look here.\n<i>-</i> Go away.", "<i>-</i> HERE. LOOK\n<i>-</i> AWAY. GO"),
+        ("<c.a>- </c><c.b>Why now?</c>\n<c.a>- Go.</c>", "<c.a>- </c><c.b>NOW? WHY</c>\n<c.a>GO. -</c>"),
+        ("The dog is\n<i>well-known</i> now.", "NOW. <i>WELL-KNOWN</i> IS DOG THE"),
+    ],
+)
+def test_the_lines_of_two_speakers_with_dashes_in_tags_are_two_texts(lines: str, written: str) -> None:
+    film = f"1\n00:00:01,000 --> 00:00:06,000\n{lines}\n"
+    assert cues(done(read_srt(film.encode()), REVERSED).data)[0].content == written
+    assert done(read_srt(film.encode()), Identity()).data.decode() == film
+
+
 def test_seconds_may_have_one_digit() -> None:
     film = "1\n00:00:0,500 --> 00:00:2,000\nA dog.\n"
     assert translated(read_srt(film.encode())) == film.replace("A dog.", "A DOG.")

@@ -85,6 +85,21 @@ def test_a_mark_inside_a_cell_without_marks_is_plain_text_afterwards_too() -> No
     assert found == b'text\tn\nA 5" DISK, "RED"\t1\n'
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"Name, first,\n(all, of them)";text\nx;the house\n',
+        '"Name,\r\nfirst";"text"\r\n"x";"the house"\r\n',
+        '"\t\n start \t\n end",text\nx,the house\n',
+        "name;text\rA, B, C, D;the house\r",
+        '5" pipe;text\n6" pipe, 7" pipe;the house\n',
+    ],
+)
+def test_signs_inside_quoted_names_and_other_line_ends_do_not_decide_the_delimiter(text: str) -> None:
+    document = read_csv(text.encode(), ReadingOptions(columns=("text",)))
+    assert translated(document) == text.replace("the house", "THE HOUSE")
+
+
 @pytest.mark.parametrize("line", ["sep=;\r\n", '"sep=;"\n', "SEP=;\n"])
 def test_the_line_of_excel_that_names_the_delimiter_is_no_row(line: str) -> None:
     text = f"{line}id;text\n1;the house, too\n"

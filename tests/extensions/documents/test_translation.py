@@ -229,6 +229,22 @@ def test_half_a_pair_of_quotation_marks_is_taken_away_and_named(text: str, lost:
     assert [doubt.reason for doubt in found.doubts] == ([UNBALANCED] if has_half else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("The [red dog][big cat] is", "IS CAT DOG BIG RED THE"),
+        ("The (red dog)(big cat) is", "IS CAT DOG BIG RED THE"),
+        ("The red dog[big cat] is", "IS CAT DOG BIG RED THE"),
+        ("The red dog(big cat) is", "IS CAT DOGBIG RED THE"),
+        ("The [red dog]big cat is", "IS CAT DOGBIG RED THE"),  # one word, as in cat(s)
+    ],
+)
+def test_brackets_that_are_taken_away_between_two_words_leave_a_space(text: str, written: str) -> None:
+    document = Segments(Segment.plain(text, "x"))
+    translate_document(document, REVERSED)
+    assert document.written[0].text == written
+
+
 def test_quotation_marks_around_a_placeholder_stay_around_it() -> None:
     for text, lost in ('See "%s" now', '"'), ("See \u201c%s\u201d now", "\u201c"):
         document = Segments(Segment.plain(text, "x"))

@@ -153,6 +153,7 @@ def test_detection_names_all_languages_the_most_probable_first(client: TestClien
     found = client.post("/detect", data={"q": "Questa è sicuramente una frase italiana."}).json()
     assert found[0]["language"] == "it"
     assert {one["language"] for one in found} == {"en", "it", "pt-BR"}
+    assert all(type(one["confidence"]) is int for one in found)  # clients in Swift read no other number
     assert [one["confidence"] for one in found] == sorted((one["confidence"] for one in found), reverse=True)
 
 

@@ -643,17 +643,19 @@ def _with_icu_branches(pieces: tuple[Piece, ...], place: str) -> tuple[Piece, ..
 
 
 def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
-    """Whether the elements of a run hold words of their own, to which a text is glued: <span>NEWS</span>The dog is back.
+    """Whether the elements of a run hold words or a number of their own, to which a text is glued: <span>NEWS</span>The dog is back.
 
-    A word in two formats has another form: <b>O</b>nce, <b>H</b>TML.
+    A word in two formats has another form: <b>O</b>nce, <b>H</b>TML, H<sub>2</sub>Se.
     """
-    if len(run) > _FEW_TAGS or not (text[:1].isupper() and text[1:2].islower() and " " in text.strip()):
+    if len(run) > _FEW_TAGS or not (text[:1].isupper() and text[1:2].islower() and " " in text):
         return False
     if not run or not isinstance(run[0].piece, Markup) or not isinstance(run[-1].piece, Markup):
         return False
     if run[0].piece.role is not Role.OPEN or run[-1].piece.role is not Role.CLOSE:
         return False
     label = plain_text([part.piece for part in run])
+    if label[-1:].isdecimal():  # <span>1.2</span>Introduction, <span>Step 3</span>Open the door
+        return run[-1].name not in ("sup", "sub")
     return label[-1:].islower() or (len(label) > 1 and label[-2:].isalpha() and label.isupper())
 
 

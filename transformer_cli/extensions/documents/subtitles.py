@@ -343,8 +343,10 @@ _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
 # A line break or a hard space of another format; C:\home has none.
 _BREAK = re.compile(r"\\[Nn]|(?<![:\\])\\h")
 _VOICE = re.compile(r"<v[. ][^<>]*>")
-# What begins the words of another speaker; >> does so in captions of television.
-_DASH = re.compile(rf"[-\u2013\u2014][ \t]*|(?:>|&gt;){{2,3}}[ \t]*|{_VOICE.pattern}")
+# What begins the words of another speaker, also <i>-</i> in a tag of its own; >> does so in captions of television.
+_DASH = re.compile(
+    rf"[-\u2013\u2014][ \t]*|(?:>|&gt;){{2,3}}[ \t]*|{_VOICE.pattern}|<(?P<name>[A-Za-z]+)\b[^<>]*>[-\u2013\u2014][ \t]*</(?P=name)>[ \t]*"
+)
 # The name of who speaks.
 _SPEAKER = re.compile(r"([^\W\d_][\w.' -]{0,30}):(?=\s|\Z)")
 # Words that no sentence ends with: articles, prepositions, conjunctions.
@@ -583,7 +585,8 @@ def _lines_alone(cue: Cue, text: str, position: int | None) -> Sequence[tuple[in
     if position is not None and len(cue.lines) == 2:
         return [cue.lines[position]]
     lines = [text[slice(*line)].strip() for line in cue.lines]
-    is_dialogue = any(map(_DASH.match, lines[1:])) or any(map(_SOUND.fullmatch, lines))
+    has_dash = any(_DASH.match(line) or _DASH.match(_TAG.sub("", line).lstrip()) for line in lines[1:])
+    is_dialogue = has_dash or any(map(_SOUND.fullmatch, lines))
     return cue.lines if len(lines) > 1 and is_dialogue else ()
 
 

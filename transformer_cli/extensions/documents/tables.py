@@ -205,10 +205,15 @@ def _cell_at(text: str, start: int, delimiter: str) -> Cell:
     return Cell(start, end, value, is_quoted=True)
 
 
+# A cell may hold line breaks and other signs that separate cells.
+_QUOTED_CELL = re.compile(rf'(?:^|(?<=[{_DELIMITERS}]))"(?:[^"]|"")*+"')
+
+
 def _delimiter(text: str) -> str:
     """The sign that separates the cells of the first row; of several, the one that stands there most often."""
+    shown = _QUOTED_CELL.sub("x", text[:_SAMPLE])
     try:
-        dialect = csv.Sniffer().sniff(text[:_SAMPLE].split("\n", 1)[0], _DELIMITERS)
+        dialect = csv.Sniffer().sniff(re.split(r"[\r\n]", shown, maxsplit=1)[0], _DELIMITERS)
     except csv.Error:
         return ","
     return dialect.delimiter

@@ -431,7 +431,8 @@ def _balancing(text: str) -> list[_Insertion]:
     ends = {end: start for start, end in starts.items()}
     opening_of = {closing: opening for opening, closing in BRACKETS.items()}
     found = []
-    for place in _unbalanced(text):
+    taken = dict.fromkeys(_unbalanced(text))
+    for place in taken:
         sign = text[place]
         if sign in BRACKETS and place + 1 in starts:
             found.append(_Insertion(starts[place + 1], BRACKETS[sign]))
@@ -439,6 +440,10 @@ def _balancing(text: str) -> list[_Insertion]:
             found.append(_Insertion(ends[place], opening_of[sign]))
         else:
             found.append(_Insertion(place, ""))
+            # rule][Section, name[needed; not dog(s
+            is_between = place - 1 in taken or (sign == "[" and text[place - 1 : place].isalnum())
+            if sign in BRACKETS and is_between and place + 1 not in taken:
+                found.append(_Insertion(place + 1, " "))
     return found
 
 

@@ -70,6 +70,6 @@ class TextLanguageDetector(LanguageDetector):
         return best
 
 
-def percent(probability: float) -> float:
-    """A probability as a confidence from 0 to 100, as in the answers of LibreTranslate."""
-    return round(100.0 * probability, 1)
+def percent(probability: float) -> int:
+    """A probability as a confidence from 0 to 100, as in the answers of LibreTranslate: a whole number, as some of its clients read no other."""
+    return round(100.0 * probability)
