@@ -18,6 +18,8 @@ from transformer_cli.text.normalization import (
     remove_control_characters,
 )
 
+from ..cases import each_case
+
 RULES = CleaningConfig()
 
 
@@ -111,7 +113,7 @@ INVISIBLE = {
 }
 
 
-@pytest.mark.parametrize("kind", INVISIBLE)
+@each_case("kind", INVISIBLE)
 def test_characters_that_are_never_shown_are_blank_alone_and_together(kind: str) -> None:
     assert all(map(is_blank, INVISIBLE[kind]))
     assert is_blank(f" {INVISIBLE[kind]}\u200b")
