@@ -31,8 +31,8 @@ def each_case(
             if failed:
                 first = failed[0][1]
                 first.add_note(f"{len(failed)} of {len(listed)} cases fail:")
-                for case, error in failed:
-                    first.add_note(f"{case!r}: {error}")
+                for case, reason in failed:
+                    first.add_note(f"{case!r}: {reason}")
                 raise first
 
         test.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # no fixtures; pytest finds the place by `__wrapped__`
