@@ -5,10 +5,12 @@ import gc
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from multiprocessing.process import BaseProcess
@@ -18,6 +20,7 @@ from typing import Any
 
 import pytest
 from _pytest.logging import catching_logs
+from _pytest.tmpdir import tmppath_result_key
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -308,6 +311,25 @@ def memory_folder() -> Iterator[Path]:
     place = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="tfm-test-", dir=place) as folder:
         yield Path(folder)
+
+
+_folders_of_name: Counter[str] = Counter()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A new folder, which is removed if the test passes.
+
+    That of pytest reads the names of all folders that are there to find a free number, and leaves a link for each test, so
+    that each test takes longer than the one before it.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}{_folders_of_name[name]}"
+    _folders_of_name[name] += 1
+    path.mkdir(mode=0o700)
+    yield path
+    if request.node.stash[tmppath_result_key].get("call", True):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

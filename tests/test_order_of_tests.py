@@ -59,6 +59,17 @@ def test_a_module_that_is_imported_is_no_change(tmp_path: Path, process: Any) ->
         del sys.modules["new_here"]
 
 
+FOLDERS: list[Path] = []
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_folder_is_empty_and_is_removed_when_its_test_has_passed(number: int, tmp_path: Path) -> None:
+    assert [*tmp_path.iterdir()] == []
+    assert not [folder for folder in FOLDERS if folder.exists()]
+    (tmp_path / "file").touch()
+    FOLDERS.append(tmp_path)
+
+
 @pytest.mark.parametrize(
     "start",
     [

@@ -246,7 +246,7 @@ def test_too_little_text_is_refused(tmp_path: Path) -> None:
     for path in (source, reference):
         path.write_text("Il cane.\n" * 9, encoding="utf-8")
     with pytest.raises(DataError, match="at least 100"):
-        calibrate_command(str(DOCS_RUN), source=source, reference=reference)
+        calibrate_command(str(DOCS_RUN), source=source, reference=reference, samples=0)
 
 
 def test_options_that_do_not_fit_together_are_refused() -> None:
@@ -416,6 +416,7 @@ def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> Non
         calibrate(run, reverse=str(DOCS_RUN))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["mark", "only_green"])
 def test_several_models_together_have_no_calibration(option: str, tmp_path: Path) -> None:
     shutil.copytree(DOCS_RUN, tmp_path / "run")

@@ -351,6 +351,7 @@ def test_a_spreadsheet_becomes_a_table_beside_it(folder: Path, capsys: pytest.Ca
     assert (folder / "phrases.tsv").read_text() == "mine"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "written", "is_warned"),
     [

@@ -37,6 +37,7 @@ def here(tfm_here: TfmHere) -> TfmHere:
     return tfm_here
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "needed"),
     [

@@ -32,6 +32,8 @@ from transformer_cli.decoding.doubts import (
 )
 from transformer_cli.decoding.repair import COSTS
 
+from ..cases import each_case
+
 TO_ITALIAN = Direction("en", "it")
 
 SIGNS = "/^|~→←↔⇒≠≤≥<>\u00d7÷±≈√©®™§¶•·@#†"
@@ -139,12 +141,12 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("doubt", "source", "translation"), WRONG)
+@each_case(("doubt", "source", "translation"), WRONG)
 def test_what_is_wrong_is_named(doubt: str, source: str, translation: str) -> None:
     assert doubt in doubts_about(source, translation, TO_ITALIAN)
 
 
-@pytest.mark.parametrize(("source", "translation"), RIGHT)
+@each_case(("source", "translation"), RIGHT)
 def test_nothing_is_said_of_what_is_right(source: str, translation: str) -> None:
     assert doubts_about(source, translation, TO_ITALIAN) == ()
 
@@ -199,7 +201,7 @@ def test_a_number_that_is_a_word_is_looked_for(source: str, translation: str, la
     assert doubts_about(translation, source, Direction(other, one)) == (NUMBERS,)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "translation", "languages"),
     [
         ("A family of nine laughs.", "Eine neunköpfige Familie lacht.", "en de"),
@@ -394,7 +396,7 @@ def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
     assert doubts._loops(tokens) == (doubts._loops(tokens, *sizes) if sizes else {})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "translation", "target", "lacks"),
     [
         ("Can you come, Anna?", "Puoi venire, Anna", "it", True),

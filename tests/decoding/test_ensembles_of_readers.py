@@ -56,6 +56,7 @@ def combined(*members: Translator) -> Translator:
     return combine_translators(members, [f"model {number}" for number in range(len(members))])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", [SMALL, UNIGRAM], ids=["bpe", "unigram"])
 def test_an_ensemble_of_twice_the_same_that_reads_the_text_anew_is_that_one(
     source: Tokenizer,

@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import length_limits
 
+from ..cases import each_case
 
-@pytest.mark.parametrize(
+
+@each_case(
     ("settings", "most", "limits"),
     [
         ({}, None, (1, 40)),  # twice the source, plus 20

@@ -92,6 +92,7 @@ def test_both_engines_read_a_checkpoint_in_bfloat16_as_the_same_model(tmp_path: 
     require_equal(engine.translate(requests, DecodingConfig()), pytorch.translate(requests, DecodingConfig()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("placement", "positions"),
     [("pre", "sinusoidal"), ("post", "sinusoidal_halves"), ("post", "sinusoidal_marian")],

@@ -7,7 +7,6 @@ from pathlib import Path
 import jiwer
 import pytest
 from sacrebleu.metrics import BLEU
-from sacremoses import MosesTokenizer
 
 from transformer_cli.config import ValidationConfig
 from transformer_cli.config.schema import SCORES_BY_DEFAULT
@@ -82,6 +81,8 @@ def test_the_ratio_of_lengths_is_the_one_that_sacrebleu_prints_after_bleu(tmp_pa
 
 @pytest.mark.parametrize("language", ["it", "de", None])
 def test_bleu_of_papers_is_bleu_of_lower_cased_moses_tokens(language: str | None) -> None:
+    from sacremoses import MosesTokenizer  # takes a third of a second, also where these tests are only collected
+
     moses = MosesTokenizer(language or "en")
     hypotheses, references = (
         [moses.tokenize(line, return_str=True).lower() for line in lines] for lines in (HYPOTHESES, REFERENCES)

@@ -85,6 +85,11 @@ def page(part: DirectionReport, tmp_path_factory: pytest.TempPathFactory) -> Pag
     )
 
 
+@pytest.fixture(scope="module")
+def text(page: Page) -> str:
+    return html_of(page)
+
+
 class Tags(HTMLParser):
     """Collects the open tags, and the texts."""
 
@@ -108,8 +113,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.long
-def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
-    text = html_of(page)
+def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page, text: str) -> None:
     tags = Tags()
     tags.feed(text)
     assert tags.open == []
@@ -133,8 +137,7 @@ def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
 
 
 @pytest.mark.long
-def test_the_page_needs_no_network_and_no_other_file(page: Page) -> None:
-    text = html_of(page)
+def test_the_page_needs_no_network_and_no_other_file(text: str) -> None:
     # A picture names its own parts: href="#...", url(#...).
     assert not re.search(r"https?:|\bsrc=|\bhref=\"(?!#)|url\((?!#)|@import|<link|<iframe|<object", text)
 
@@ -149,15 +152,14 @@ def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: 
 
 
 @pytest.mark.long
-def test_the_page_names_the_test_whose_p_values_it_shows(page: Page) -> None:
+def test_the_page_names_the_test_whose_p_values_it_shows(page: Page, text: str) -> None:
     assert page.comparison is not None
-    assert "Paired bootstrap, 1,000 samples." in html_of(page)
+    assert "Paired bootstrap, 1,000 samples." in text
     randomized = page.comparison._replace(test="randomization")
     assert "Approximate randomization, 10,000 samples." in html_of(replace(page, comparison=randomized))
 
 
-def test_differences_are_marked_by_elements_and_not_by_colour_alone(page: Page) -> None:
-    text = html_of(page)
+def test_differences_are_marked_by_elements_and_not_by_colour_alone(text: str) -> None:
     assert "del { color: var(--missing); background: var(--missing-back); text-decoration" in text
     assert "ins { color: var(--added); background: var(--added-back); text-decoration" in text
     assert "<del>" in text
@@ -190,7 +192,7 @@ def test_text_without_spaces_is_compared_by_characters_with_their_marks(page: Pa
     part = DirectionReport(
         Direction("en", "zh"), 1.0, [], 1, 1, [SentencePair("A red car.", "我喜欢红色的车")], [translation]
     )
-    shown = html_of(replace(page, sentences=ranked_sentences(part)))
+    shown = html_of(replace(page, sentences=ranked_sentences(part), curves=[]))
     assert "我喜欢<del>红</del>色的车" in shown
     assert "我喜欢<ins>蓝</ins>色的车" in shown
 

@@ -13,10 +13,13 @@ from transformer_cli.text.normalization import (
     is_blank,
     may_be_invisible,
     normalize,
-    normalize_invisible,
     reads_without_invisible,
     remove_control_characters,
+    with_plain_spaces,
+    without_invisible,
 )
+
+from ..cases import each_case
 
 RULES = CleaningConfig()
 
@@ -111,7 +114,7 @@ INVISIBLE = {
 }
 
 
-@pytest.mark.parametrize("kind", INVISIBLE)
+@each_case("kind", INVISIBLE)
 def test_characters_that_are_never_shown_are_blank_alone_and_together(kind: str) -> None:
     assert all(map(is_blank, INVISIBLE[kind]))
     assert is_blank(f" {INVISIBLE[kind]}\u200b")
@@ -210,7 +213,7 @@ def test_a_source_that_is_normalised_twice_is_the_same(text: str) -> None:
 @given(st.text())
 def test_a_text_without_such_characters_is_left_alone(text: str) -> None:
     if not may_be_invisible(text):
-        assert normalize_invisible(text) == text
+        assert with_plain_spaces(without_invisible(text)) == text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from transformer_cli.text.seen_words import word_pattern
 from transformer_cli.text.sentences import TextRange, text_ranges
 from transformer_cli.text.spans import is_enclosed
 
-pytestmark = pytest.mark.fast
+from ..cases import each_case
 
 # Short texts of these: with every neighbour that a sign can have.
 SIGNS = "aTé ,.'-?!"
@@ -42,8 +42,6 @@ def test_plain_texts_have_none_of_the_signs_that_repairs_look_for() -> None:
         assert not [text for text in texts if pattern.search(text)], name
 
 
-@pytest.mark.long
-@pytest.mark.long
 @pytest.mark.long
 def test_plain_texts_have_nothing_of_what_is_looked_for_in_other_texts() -> None:
     # Words that are parts of names, options, keys and abbreviations, with what may stand between two words.
@@ -91,7 +89,7 @@ def test_ordinary_sentences_are_plain(text: str) -> None:
     assert is_plain(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -19,6 +19,8 @@ from transformer_cli.text.spans import (
     spans_at_words,
 )
 
+from ..cases import each_case
+
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
     *"nrtaZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
@@ -51,7 +53,7 @@ def found(text: str) -> list[str]:
     return span_texts(text, find_spans(text))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("See https://a.b/c?d=1&e#f.", ["https://a.b/c?d=1&e#f"]),
@@ -365,7 +367,7 @@ def test_a_sentence_inside_marks_is_no_placeholder_and_no_tag(text: str) -> None
     assert find_spans(text) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "{name}",
@@ -386,7 +388,7 @@ def test_other_marks_are_protected_with_their_words(text: str) -> None:
     assert find_spans(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "is_one"),
     [
         ("[[station]]", True),

@@ -12,6 +12,8 @@ from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.data.sources.given import named_splits
 from transformer_cli.process.errors import ConfigError, DataError
 
+pytestmark = pytest.mark.long  # the whole file, so that the fast tests need no `datasets`, which takes half a second
+
 PAIRS = [(f"the cat number {i} sleeps", f"il gatto numero {i} dorme") for i in range(40)]
 SETTINGS = [
     "name=given",
@@ -40,7 +42,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     return load_config("en-it.yaml", SETTINGS)
 
 
-@pytest.mark.long
 def test_a_data_set_with_splits_is_trained_on_and_the_run_goes_on_with_it_and_without_it(
     config: Config,
 ) -> None:
@@ -57,7 +58,6 @@ def test_a_data_set_with_splits_is_trained_on_and_the_run_goes_on_with_it_and_wi
     assert alone.data.source == "files"
 
 
-@pytest.mark.long
 def test_other_data_are_refused_and_change_nothing_until_the_change_is_accepted(
     config: Config,
 ) -> None:
@@ -74,7 +74,6 @@ def test_other_data_are_refused_and_change_nothing_until_the_change_is_accepted(
     assert len((run.folder / "given/train.jsonl").read_text().splitlines()) == 29
 
 
-@pytest.mark.long
 def test_one_data_set_gives_its_validation_pairs_by_the_same_hash_as_a_file(config: Config, tmp_path: Path) -> None:
     settings = config.model_dump(mode="json") | {"name": "of-a-file"}
     path = tmp_path / "all.jsonl"
@@ -91,7 +90,6 @@ def test_one_data_set_gives_its_validation_pairs_by_the_same_hash_as_a_file(conf
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-@pytest.mark.long
 def test_the_translation_column_of_the_hub_and_the_languages_are_found(config: Config) -> None:
     rows = [{"id": i, "translation": {"it": t, "en": s}} for i, (s, t) in enumerate(PAIRS)]
     features = datasets.Features({"id": datasets.Value("int64"), "translation": datasets.Translation(["it", "en"])})
@@ -106,7 +104,6 @@ def test_the_translation_column_of_the_hub_and_the_languages_are_found(config: C
     assert "languages=(" in str(refusal.value.hint)
 
 
-@pytest.mark.long
 def test_what_is_no_corpus_is_refused_before_a_run_appears(config: Config, tmp_path: Path) -> None:
     rows = of(PAIRS)
     wrong: list[tuple[Any, type[Exception], str]] = [
@@ -135,7 +132,6 @@ def test_a_data_set_without_validation_pairs_is_read_as_a_whole() -> None:
     assert [*named_splits({"train": rows, "val": rows})] == ["train", "validation"]
 
 
-@pytest.mark.long
 def test_columns_of_other_languages_are_not_taken_for_those_of_the_config(config: Config) -> None:
     expected = "columns are named fr and de, but the languages are"
     with pytest.raises(DataError, match=expected) as refused:
@@ -143,7 +139,6 @@ def test_columns_of_other_languages_are_not_taken_for_those_of_the_config(config
     assert "languages=('fr', 'de')" in str(refused.value.hint)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("languages", ["de", ("de",), ("de", "en", "it")])
 def test_languages_are_two_codes(config: Config, languages: object) -> None:
     with pytest.raises(TypeError, match="two codes"):

@@ -83,6 +83,7 @@ def test_the_seed_of_a_run_changes_neither_pairs_nor_fingerprint() -> None:
     assert fingerprint(config(50)) == fingerprint(config(50, seed=2))
 
 
+@pytest.mark.long
 def test_no_english_sentence_occurs_twice_and_no_sentence_is_in_two_splits(
     pairs: dict[str, list[SentencePair]],
 ) -> None:

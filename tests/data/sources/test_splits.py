@@ -1,5 +1,6 @@
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_halves_leave_nothing_to_train() -> None:
     assert set(_splits(0.5, 0.5)) == {"validation", "test"}
 
 
+@pytest.mark.long
 @given(st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5))
 def test_another_validation_share_moves_no_pair_into_or_out_of_test(
     share: float, other: float, test_share: float

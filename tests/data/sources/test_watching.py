@@ -11,6 +11,8 @@ from transformer_cli.config import FilesData
 from transformer_cli.data.sources.corpus import read_phrasebook
 from transformer_cli.data.sources.watching import is_tokenised, watched
 
+from ...cases import each_case
+
 Rows = Sequence[tuple[str, str]]
 
 
@@ -46,7 +48,7 @@ def test_text_of_a_tokenizer_is_recognised(text: str) -> None:
     assert is_tokenised(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "I don't know.",

@@ -159,6 +159,7 @@ def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
     assert len(left) >= len(source) - 120
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shorter", [0, 1])
 def test_the_lines_behind_the_end_of_the_shorter_side_keep_their_translations(tfm: Tfm, shorter: int) -> None:
     sides = clean_lines(NUM_PAIRS)

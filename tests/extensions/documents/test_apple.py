@@ -15,10 +15,11 @@ from transformer_cli.extensions.documents.apple import (
 from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.process.errors import DataError
 
+from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("entry", "wanted"),
     [
         ('"a" = "A red car";', '"a" = "A RED CAR";'),

@@ -438,6 +438,7 @@ def run(seed: int, form: Form, name: str) -> None:
     check(form, name, made)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TRANSLATORS)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_tags_words_and_placeholders_of_any_document_are_where_they_belong(form: Form, name: str) -> None:

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.translator import AnsweredText, AskedT
 from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
 
+from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 KEYS = st.text(st.sampled_from('ab".\\'), max_size=3)
@@ -191,7 +192,7 @@ class Loses(WordByWord):
         return [AnsweredText(asked.text, doubts=("lost",)) for asked in texts]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("message", "written"),
     [
         (

@@ -21,6 +21,7 @@ from transformer_cli.extensions.documents.translation import (
 )
 from transformer_cli.text.spans import find_spans, masked
 
+from ...cases import each_case
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 
 ABBREVIATION = re.compile(r"^ {0,3}\*\[[^\]]+\]:", re.MULTILINE)
@@ -182,7 +183,7 @@ def is_upper(text: str) -> bool:
     return visible == visible.upper()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "wanted"),
     [
         ("# A title\n\nSome *red* text.\n", "# A TITLE\n\nSOME *RED* TEXT.\n"),
@@ -320,7 +321,7 @@ def test_dashes_are_no_table_of_pandoc() -> None:
     assert upper("+ one\n+ two\n") == "+ ONE\n+ TWO\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "expected"),
     [
         ('!!! note "My title"', '!!! note "MY TITLE"'),
@@ -435,7 +436,7 @@ def test_a_table_of_pandoc_is_named(caplog: pytest.LogCaptureFixture) -> None:
     assert "line 3: a table of Pandoc is not translated" in caplog.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "wanted"),
     [
         ("A term\n~ one dog\n", "TERM A\n~ DOG ONE\n"),
@@ -655,7 +656,7 @@ def some_words(rng: random.Random, words: list[str]) -> list[int]:
     return chosen
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reversed_text"),
     [
         ("The {--red--}{++blue++} dog", "DOG {++BLUE++} {--RED--} THE"),
@@ -829,7 +830,7 @@ def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
     assert translated(read_markdown(text.encode())) == wanted
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "wanted"),
     [
         (

@@ -13,6 +13,7 @@ from transformer_cli.extensions.documents.mnemonics import (
 )
 from transformer_cli.extensions.documents.po import read_po
 
+from ...cases import each_case
 from .fake_translators import WordByWord, done, translated
 
 HEADER = 'msgid ""\nmsgstr "Language: en\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
@@ -23,7 +24,7 @@ def italian(word: str) -> str:
     return WORDS.get(word.rstrip("."), word) + word[len(word.rstrip(".")) :]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("label", "without", "key"),
     [
         ("_Cancel", "Cancel", "C"),
@@ -51,7 +52,7 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
     assert (found[0], found[1].key) == (without, key)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Fish & chips",

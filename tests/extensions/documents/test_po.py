@@ -19,6 +19,7 @@ from transformer_cli.extensions.documents.translator import COPIED, AnsweredText
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 
+from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 CATALOGUE = r"""# A comment
@@ -334,7 +335,7 @@ def _shown(data: bytes, singular: str, plural: str) -> list[str]:
     return [compiled.ngettext(singular, plural, number) for number in NUMBERS]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "num_forms", "wanted"),
     [
         ("it", 2, [OTHER, ONE, OTHER, OTHER, OTHER]),

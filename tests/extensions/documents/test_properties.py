@@ -4,10 +4,11 @@ import pytest
 
 from transformer_cli.extensions.documents.properties import read_properties
 
+from ...cases import each_case
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("entry", "wanted"),
     [
         ("title = A red car", "title = A RED CAR"),

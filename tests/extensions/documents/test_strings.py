@@ -20,10 +20,11 @@ from transformer_cli.extensions.documents.strings import (
 )
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 
+from ...cases import each_case
 from .fake_translators import REVERSED, WordByWord, done
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "pattern", "wanted"),
     [
         (("a",), "a", True),
@@ -42,7 +43,7 @@ def test_a_pattern_chooses_paths(path: Path, pattern: str, wanted: bool) -> None
     assert is_chosen(path, [pattern]) is wanted
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted"),
     [
         ("Open", True),
@@ -167,7 +168,7 @@ def test_the_doubts_about_a_branch_are_those_of_its_message() -> None:
     assert len(found.messages) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "reversed_"),
     [
         ("The **big** house", "HOUSE **BIG** THE"),

@@ -370,6 +370,7 @@ def test_nested_markup_and_siblings_stay_in_their_pieces() -> None:
     assert "<c>" in found[found.index("A") :], (before, behind)
 
 
+@pytest.mark.long
 @given(st.randoms(use_true_random=False))
 def test_no_markup_leaves_its_piece(random_numbers: random.Random) -> None:
     choose = random_numbers.choice

@@ -85,6 +85,7 @@ FRAGMENTS = st.recursive(
 SETS = st.frozensets(NAMES, max_size=2)
 
 
+@pytest.mark.long
 @given(
     st.lists(FRAGMENTS, max_size=3).map("".join),
     st.builds(TagRules, SETS, SETS, SETS, st.booleans()),

@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 
+from ...cases import each_case
 from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
 FILE = """\
@@ -185,7 +186,7 @@ def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
     assert translated(read_yaml(f"{line}\n".encode())) == f"{key}: {value.upper()}\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "written"),
     [
         ("# c\n---\nen:\n  a: one\n  b: {c: two}\n", "# c\n---\nit:\n  a: ONE\n  b: {c: TWO}\n"),

@@ -252,6 +252,7 @@ def test_an_idle_connection_makes_room_for_a_new_one() -> None:
             each.close()
 
 
+@pytest.mark.long
 def test_a_burst_of_connections_leaves_no_more_of_them_than_may_be() -> None:
     with listening(small_runs(small_translator()), max_connections=5) as address:
         host = urlsplit(address)

@@ -94,6 +94,7 @@ class Busy:
         self._thread.join()
 
 
+@pytest.mark.long
 def test_both_directions_of_a_run_explain_the_same_line_at_the_same_time() -> None:
     """They share a batcher, which computes equal work once."""
     data = PhrasebookData(both_directions=True)
