@@ -4,10 +4,8 @@ import pytest
 
 import transformer_cli
 
-from .cases import each_case
 
-
-@each_case("name", transformer_cli.__all__)
+@pytest.mark.parametrize("name", transformer_cli.__all__)
 def test_every_public_name_can_be_had(name: str) -> None:
     assert getattr(transformer_cli, name) is not None
 

@@ -21,8 +21,6 @@ from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.section import meanings
 from transformer_cli.process.errors import ConfigError, MissingInputError
 
-from ..cases import each_case
-
 MINIMAL = """\
 name: a
 data: {source: phrasebook}
@@ -98,7 +96,7 @@ def test_a_setting_of_another_section_is_suggested() -> None:
     assert "did you mean training.max_steps?" in refusal(MINIMAL + "max_steps: 3\n")
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("line", "reason"),
     [
         ("model: {d_model: 65}", "multiple of num_heads"),

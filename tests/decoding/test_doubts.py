@@ -32,8 +32,6 @@ from transformer_cli.decoding.doubts import (
 )
 from transformer_cli.decoding.repair import COSTS
 
-from ..cases import each_case
-
 TO_ITALIAN = Direction("en", "it")
 
 SIGNS = "/^|~→←↔⇒≠≤≥<>\u00d7÷±≈√©®™§¶•·@#†"
@@ -141,12 +139,12 @@ RIGHT = [
 ]
 
 
-@each_case(("doubt", "source", "translation"), WRONG)
+@pytest.mark.parametrize(("doubt", "source", "translation"), WRONG)
 def test_what_is_wrong_is_named(doubt: str, source: str, translation: str) -> None:
     assert doubt in doubts_about(source, translation, TO_ITALIAN)
 
 
-@each_case(("source", "translation"), RIGHT)
+@pytest.mark.parametrize(("source", "translation"), RIGHT)
 def test_nothing_is_said_of_what_is_right(source: str, translation: str) -> None:
     assert doubts_about(source, translation, TO_ITALIAN) == ()
 
@@ -201,7 +199,7 @@ def test_a_number_that_is_a_word_is_looked_for(source: str, translation: str, la
     assert doubts_about(translation, source, Direction(other, one)) == (NUMBERS,)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("source", "translation", "languages"),
     [
         ("A family of nine laughs.", "Eine neunköpfige Familie lacht.", "en de"),
@@ -396,7 +394,7 @@ def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
     assert doubts._loops(tokens) == (doubts._loops(tokens, *sizes) if sizes else {})
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("source", "translation", "target", "lacks"),
     [
         ("Can you come, Anna?", "Puoi venire, Anna", "it", True),

@@ -21,7 +21,6 @@ from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.spans import SpanKind, find_spans
 
-from ..cases import each_case
 from .stub_translators import (
     CLAUSES,
     MOST_WORDS,
@@ -605,7 +604,7 @@ def test_a_clause_behind_a_comma_whose_end_is_lost_is_translated_by_itself() -> 
     assert found.is_divided
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "inside"),
     [
         ("{the dog is big}", "the dog is big"),

@@ -1,13 +1,12 @@
 """Unknown words, read in a spelling that the vocabulary knows."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.text.tokenizer import train_tokenizer
-
-from ..cases import each_case
 
 TEXTS = [
     "The cat's house isn't far - he says: \"hi\".",
@@ -37,7 +36,7 @@ pieces = [
 texts = st.lists(st.sampled_from(pieces), max_size=12).map("".join) | st.text(max_size=20)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("THE CAT'S HOUSE ISN'T FAR.", "The cat's house isn't far."),

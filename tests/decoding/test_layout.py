@@ -27,8 +27,6 @@ from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
-from ..cases import each_case
-
 Model = Callable[[str], Sequence[str]]
 SPANS = [
     "https://a.it/b?c=1",
@@ -283,7 +281,7 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
     assert in_german == "I have <b>Two cats</b>"
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("line", "says", "expected"),
     [
         ("Price list", "Listino.", "Listino"),

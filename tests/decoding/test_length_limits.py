@@ -5,10 +5,8 @@ from hypothesis import strategies as st
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import length_limits
 
-from ..cases import each_case
 
-
-@each_case(
+@pytest.mark.parametrize(
     ("settings", "most", "limits"),
     [
         ({}, None, (1, 40)),  # twice the source, plus 20

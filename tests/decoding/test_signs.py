@@ -8,10 +8,8 @@ from transformer_cli.decoding.line_repairs import ways_to_keep_signs, with_signs
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.signs import lost_signs
 
-from ..cases import each_case
 
-
-@each_case(
+@pytest.mark.parametrize(
     ("source", "translation", "lost"),
     [
         ("The (big) dog.", "Il cane grande.", ("(", ")")),
@@ -63,7 +61,7 @@ LINES = [
 ]
 
 
-@each_case("line", LINES)
+@pytest.mark.parametrize("line", LINES)
 def test_signs_come_back_to_their_places_in_the_same_words(line: str) -> None:
     bare = without_signs(line)
     assert bare.signs

@@ -13,8 +13,6 @@ from transformer_cli.text.languages import (
     scripts_of_language,
 )
 
-from ..cases import each_case
-
 SENTENCES = {
     "en": ["The cat is on the table.", "I do not know what they have done.", "She was in my house."],
     "it": ["Il gatto è sul tavolo.", "Non so che cosa hanno fatto.", "Lei era in casa mia con la madre."],
@@ -36,7 +34,7 @@ SENTENCES = {
 }
 
 
-@each_case("language", SENTENCES)
+@pytest.mark.parametrize("language", SENTENCES)
 def test_the_language_of_plain_sentences_is_recognised(language: str) -> None:
     assert guess_language(SENTENCES[language]) == language
 

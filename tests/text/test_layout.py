@@ -15,8 +15,6 @@ from transformer_cli.text.sentences import (
     with_texts,
 )
 
-from ..cases import each_case
-
 PIECES = [*" \t|.-*>#…_1a.)(", "   ", "Two words.", "• ", "1. ", "a) ", "> ", "好", "\u3000"]
 lines = st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(max_size=30)
 
@@ -25,7 +23,7 @@ def texts_of(line: str) -> list[str]:
     return [line[start:end] for start, end in text_ranges(line)]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("", []),
@@ -84,7 +82,7 @@ def test_text_is_found_between_the_rest(line: str, expected: list[str]) -> None:
     assert texts_of(line) == expected
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("line", "label"),
     [
         ("TOM: I am here.", "TOM"),

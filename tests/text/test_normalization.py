@@ -19,8 +19,6 @@ from transformer_cli.text.normalization import (
     without_invisible,
 )
 
-from ..cases import each_case
-
 RULES = CleaningConfig()
 
 
@@ -114,7 +112,7 @@ INVISIBLE = {
 }
 
 
-@each_case("kind", INVISIBLE)
+@pytest.mark.parametrize("kind", INVISIBLE)
 def test_characters_that_are_never_shown_are_blank_alone_and_together(kind: str) -> None:
     assert all(map(is_blank, INVISIBLE[kind]))
     assert is_blank(f" {INVISIBLE[kind]}\u200b")

@@ -14,8 +14,6 @@ from transformer_cli.text.seen_words import word_pattern
 from transformer_cli.text.sentences import TextRange, text_ranges
 from transformer_cli.text.spans import is_enclosed
 
-from ..cases import each_case
-
 # Short texts of these: with every neighbour that a sign can have.
 SIGNS = "aTé ,.'-?!"
 JOINTS = (" ", "-", "'", ", ", ". ", "! ")
@@ -89,7 +87,7 @@ def test_ordinary_sentences_are_plain(text: str) -> None:
     assert is_plain(text)
 
 
-@each_case(
+@pytest.mark.parametrize(
     "text",
     [
         "",

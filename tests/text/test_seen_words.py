@@ -23,8 +23,6 @@ from transformer_cli.text.seen_words import (
     write_seen_words,
 )
 
-from ..cases import each_case
-
 WORDS = ["the", "cat", "is", "on", "table", "and", "said", "that", "ein", "liegt", "auf", "dem"]
 SEEN = SeenWords.of(dict.fromkeys(WORDS, 1))
 
@@ -97,7 +95,7 @@ def test_a_damaged_file_is_named_and_nothing_is_known(
     assert json.loads(path.read_text())["words"] == len(WORDS)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("source", "language", "expected"),
     [
         ("The quokka is on the table.", "en", ["quokka"]),

@@ -23,8 +23,6 @@ from transformer_cli.text.tokenizer import (
     train_tokenizer,
 )
 
-from ..cases import each_case
-
 TEXTS = [
     "The cat sleeps on the chair, and the dog sleeps on the floor.",
     "Il gatto dorme sulla sedia, e il cane dorme sul pavimento.",
@@ -322,7 +320,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
-@each_case("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_a_file_that_tfm_cannot_have_written_is_refused(case: str) -> None:
     content, message = REFUSED[case]
     with pytest.raises(DataError, match=message):

@@ -20,8 +20,6 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
 )
 
-from ..cases import each_case
-
 # Language and line -> the sentences.
 SPLITS = {
     ("en", "I am hungry. I am thirsty!"): ["I am hungry.", "I am thirsty!"],
@@ -56,7 +54,7 @@ SPLITS = {
 }
 
 
-@each_case(("language", "line"), SPLITS)
+@pytest.mark.parametrize(("language", "line"), SPLITS)
 def test_a_line_is_split_where_a_sentence_ends(language: str, line: str) -> None:
     assert [text for text, _ in split_sentences(line, language)] == SPLITS[language, line]
 
@@ -146,7 +144,7 @@ def test_translations_stand_as_far_apart_as_the_target_language_writes(
     assert gap_between(gap, source, target) == expected
 
 
-@each_case(
+@pytest.mark.parametrize(
     "stop",
     [*"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f"],
 )

@@ -19,8 +19,6 @@ from transformer_cli.text.spans import (
     spans_at_words,
 )
 
-from ..cases import each_case
-
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
     *"nrtaZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
@@ -53,7 +51,7 @@ def found(text: str) -> list[str]:
     return span_texts(text, find_spans(text))
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("See https://a.b/c?d=1&e#f.", ["https://a.b/c?d=1&e#f"]),
@@ -367,7 +365,7 @@ def test_a_sentence_inside_marks_is_no_placeholder_and_no_tag(text: str) -> None
     assert find_spans(text) == []
 
 
-@each_case(
+@pytest.mark.parametrize(
     "text",
     [
         "{name}",
@@ -388,7 +386,7 @@ def test_other_marks_are_protected_with_their_words(text: str) -> None:
     assert find_spans(text)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "is_one"),
     [
         ("[[station]]", True),

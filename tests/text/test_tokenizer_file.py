@@ -15,8 +15,6 @@ from transformer_cli.text import tokenizer_file
 from transformer_cli.text.normalization import SplitPatterns
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
-from ..cases import each_case
-
 TEXTS = ["L'acqua dell'isola è blu, e l'isola è bella.", "Il gatto dorme (10:30)."]
 KINDS = {
     "wordlevel": TokenizerConfig(),
@@ -117,7 +115,7 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
 }
 
 
-@each_case("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_a_file_that_tfm_did_not_write_is_refused(case: str) -> None:
     kind, change, message = REFUSED[case]
     parts = parts_of(kind)

@@ -4,8 +4,6 @@ from transformer_cli.text.normalization import is_one_piece
 from transformer_cli.text.tokenizer import can_be_encoded_alone
 from transformer_cli.text.tokenizer_file import Layout, TokenizerParts, build
 
-from ..cases import each_case
-
 
 def pieces(text: str, kind: str = "WordLevel") -> list[str]:
     """How a text is cut, before any vocabulary."""
@@ -40,7 +38,7 @@ CUTS = {
 }
 
 
-@each_case("text", CUTS)
+@pytest.mark.parametrize("text", CUTS)
 def test_a_text_is_cut_into_words_that_own_their_space_and_single_marks(text: str) -> None:
     assert pieces(text) == CUTS[text]
 
@@ -53,7 +51,7 @@ def test_subwords_keep_runs_of_unspaced_scripts_whole_and_part_digits(kind: str)
     assert len(pieces("日本語 ラーメン", kind)) == 2
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("word", "is_alone"),
     [
         ("casa", True),

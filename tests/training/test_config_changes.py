@@ -14,8 +14,6 @@ from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.config_changes import HARMLESS, accept_changes, refuse_passed_limits
 from transformer_cli.training.loop import Progress
 
-from ..cases import each_case
-
 SETTINGS = {
     "name": "this",
     "data": {"source": "files", "corpora": [{"path": "a.tsv"}]},
@@ -106,7 +104,7 @@ def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) 
     assert "--from-scratch" in str(refused.value)
 
 
-@each_case(
+@pytest.mark.parametrize(
     "path",
     [
         "seed",

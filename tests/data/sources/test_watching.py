@@ -11,8 +11,6 @@ from transformer_cli.config import FilesData
 from transformer_cli.data.sources.corpus import read_phrasebook
 from transformer_cli.data.sources.watching import is_tokenised, watched
 
-from ...cases import each_case
-
 Rows = Sequence[tuple[str, str]]
 
 
@@ -48,7 +46,7 @@ def test_text_of_a_tokenizer_is_recognised(text: str) -> None:
     assert is_tokenised(text)
 
 
-@each_case(
+@pytest.mark.parametrize(
     "text",
     [
         "I don't know.",

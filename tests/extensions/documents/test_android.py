@@ -7,7 +7,6 @@ from transformer_cli.extensions.documents.android import read_android
 from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.process.errors import DataError
 
-from ...cases import each_case
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -56,7 +55,7 @@ CONTENTS = [
 ]
 
 
-@each_case(("content", "wanted"), CONTENTS)
+@pytest.mark.parametrize(("content", "wanted"), CONTENTS)
 def test_a_string_is_written_with_the_escapes_that_android_needs(content: str, wanted: str | None) -> None:
     text = resources(string(content))
     assert translated(read_android(text.encode())) == resources(string(content if wanted is None else wanted))

@@ -15,11 +15,10 @@ from transformer_cli.extensions.documents.apple import (
 from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.process.errors import DataError
 
-from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("entry", "wanted"),
     [
         ('"a" = "A red car";', '"a" = "A RED CAR";'),

@@ -12,7 +12,6 @@ from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.translation import NOT_TEXT, translate_document
 
-from ...cases import each_case
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 
 
@@ -356,7 +355,7 @@ def test_attributes_of_elements_whose_content_stays_are_translated() -> None:
     assert done(read_html(kept)).data == kept
 
 
-@each_case(
+@pytest.mark.parametrize(
     "page",
     [
         "<p>«one» <svg viewBox='0 0 9 9' aria-label='«a dog»'><title>«the dog»</title><path d='M0 0'/><text x='1'>«the» <tspan>«big»</tspan> «house»</text></svg> «two»</p>",
@@ -490,7 +489,7 @@ def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
     assert upper('<i class="material">home</i>') == '<i class="material">HOME</i>'
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "upper", "backwards"),
     [
         ("The area is 5 m<sup>2</sup>", "THE AREA IS 5 m<sup>2</sup>", "m<sup>2</sup> 5 IS AREA THE"),

@@ -16,7 +16,6 @@ from transformer_cli.extensions.documents.translator import AnsweredText, AskedT
 from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
 
-from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 KEYS = st.text(st.sampled_from('ab".\\'), max_size=3)
@@ -192,7 +191,7 @@ class Loses(WordByWord):
         return [AnsweredText(asked.text, doubts=("lost",)) for asked in texts]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("message", "written"),
     [
         (

@@ -9,7 +9,6 @@ from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.properties import read_properties
 from transformer_cli.extensions.documents.resx import read_resx
 
-from ...cases import each_case
 from .fake_translators import EN_IT, Identity, done, translated
 
 FILES = {
@@ -30,7 +29,7 @@ FILES = {
 }
 
 
-@each_case("name", FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_with_the_line_ends_of_old_macs_is_translated_as_any_other(name: str) -> None:
     options = ReadingOptions(language="en", target_language="it", columns=("en",) if name == "csv" else ())
     text = FILES[name]

@@ -21,7 +21,6 @@ from transformer_cli.extensions.documents.translation import (
 )
 from transformer_cli.text.spans import find_spans, masked
 
-from ...cases import each_case
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 
 ABBREVIATION = re.compile(r"^ {0,3}\*\[[^\]]+\]:", re.MULTILINE)
@@ -183,7 +182,7 @@ def is_upper(text: str) -> bool:
     return visible == visible.upper()
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [
         ("# A title\n\nSome *red* text.\n", "# A TITLE\n\nSOME *RED* TEXT.\n"),
@@ -321,7 +320,7 @@ def test_dashes_are_no_table_of_pandoc() -> None:
     assert upper("+ one\n+ two\n") == "+ ONE\n+ TWO\n"
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         ('!!! note "My title"', '!!! note "MY TITLE"'),
@@ -436,7 +435,7 @@ def test_a_table_of_pandoc_is_named(caplog: pytest.LogCaptureFixture) -> None:
     assert "line 3: a table of Pandoc is not translated" in caplog.text
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [
         ("A term\n~ one dog\n", "TERM A\n~ DOG ONE\n"),
@@ -656,7 +655,7 @@ def some_words(rng: random.Random, words: list[str]) -> list[int]:
     return chosen
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "reversed_text"),
     [
         ("The {--red--}{++blue++} dog", "DOG {++BLUE++} {--RED--} THE"),
@@ -830,7 +829,7 @@ def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
     assert translated(read_markdown(text.encode())) == wanted
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("source", "wanted"),
     [
         (

@@ -13,7 +13,6 @@ from transformer_cli.extensions.documents.mnemonics import (
 )
 from transformer_cli.extensions.documents.po import read_po
 
-from ...cases import each_case
 from .fake_translators import WordByWord, done, translated
 
 HEADER = 'msgid ""\nmsgstr "Language: en\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
@@ -24,7 +23,7 @@ def italian(word: str) -> str:
     return WORDS.get(word.rstrip("."), word) + word[len(word.rstrip(".")) :]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("label", "without", "key"),
     [
         ("_Cancel", "Cancel", "C"),
@@ -52,7 +51,7 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
     assert (found[0], found[1].key) == (without, key)
 
 
-@each_case(
+@pytest.mark.parametrize(
     "text",
     [
         "Fish & chips",

@@ -5,14 +5,12 @@ from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.page_templates import template_parts
 from transformer_cli.extensions.documents.segments import plain_text
 
-from ...cases import each_case
-
 
 def upper(page: str) -> str:
     return translated(read_html(page.encode()))
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("page", "expected"),
     [
         ("{% if a < b %}Hello{% else %}Bye{% endif %}", "{% if a < b %}HELLO{% else %}BYE{% endif %}"),
@@ -48,7 +46,7 @@ def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str)
     assert done(read_html(page.encode()), Identity()).data.decode() == page
 
 
-@each_case(
+@pytest.mark.parametrize(
     "comment",
     [
         "{# a <b>red</b>\n car #}",
@@ -68,7 +66,7 @@ def test_comments_of_templates_stay(comment: str) -> None:
     assert upper(f"<p>One {comment} two</p>") == f"<p>ONE {comment} TWO</p>"
 
 
-@each_case(
+@pytest.mark.parametrize(
     "value",
     [
         "<?= $user->name ?>",
@@ -110,7 +108,7 @@ def test_a_template_inside_a_tag_belongs_to_the_tag() -> None:
     assert upper(page) == page.replace("My car", "MY CAR").replace("Hello", "HELLO")
 
 
-@each_case(
+@pytest.mark.parametrize(
     "text",
     [
         "It costs $5 and not $6.",

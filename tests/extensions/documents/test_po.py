@@ -19,7 +19,6 @@ from transformer_cli.extensions.documents.translator import COPIED, AnsweredText
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 
-from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 CATALOGUE = r"""# A comment
@@ -335,7 +334,7 @@ def _shown(data: bytes, singular: str, plural: str) -> list[str]:
     return [compiled.ngettext(singular, plural, number) for number in NUMBERS]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("target", "num_forms", "wanted"),
     [
         ("it", 2, [OTHER, ONE, OTHER, OTHER, OTHER]),

@@ -4,11 +4,10 @@ import pytest
 
 from transformer_cli.extensions.documents.properties import read_properties
 
-from ...cases import each_case
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("entry", "wanted"),
     [
         ("title = A red car", "title = A RED CAR"),

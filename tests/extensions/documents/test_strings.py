@@ -20,11 +20,10 @@ from transformer_cli.extensions.documents.strings import (
 )
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 
-from ...cases import each_case
 from .fake_translators import REVERSED, WordByWord, done
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("path", "pattern", "wanted"),
     [
         (("a",), "a", True),
@@ -43,7 +42,7 @@ def test_a_pattern_chooses_paths(path: Path, pattern: str, wanted: bool) -> None
     assert is_chosen(path, [pattern]) is wanted
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("value", "wanted"),
     [
         ("Open", True),
@@ -168,7 +167,7 @@ def test_the_doubts_about_a_branch_are_those_of_its_message() -> None:
     assert len(found.messages) == 1
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("source", "reversed_"),
     [
         ("The **big** house", "HOUSE **BIG** THE"),

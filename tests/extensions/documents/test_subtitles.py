@@ -29,7 +29,6 @@ from transformer_cli.extensions.documents.subtitles import (
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.process.errors import DataError
 
-from ...cases import each_case
 from .fake_translators import EN_IT, REVERSED, UPPER, Identity, WordByWord, done, translated
 
 FILM = """\
@@ -192,7 +191,7 @@ def sentences(*texts: str) -> list[str]:
     ]
 
 
-@each_case(
+@pytest.mark.parametrize(
     "complete",
     [
         ("[laughs]", "yes, you are right."),
@@ -224,7 +223,7 @@ def test_a_cue_that_is_complete_is_not_joined_with_the_next(complete: tuple[str,
     ]
 
 
-@each_case(
+@pytest.mark.parametrize(
     "torn",
     [
         ("we wanted to see", "Anna in the garden."),

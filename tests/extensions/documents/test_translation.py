@@ -32,7 +32,6 @@ from transformer_cli.extensions.documents.translator import (
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.sentences import Sentence
 
-from ...cases import each_case
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done
 
 
@@ -204,7 +203,7 @@ def test_brackets_around_protected_parts_come_back_and_none_is_left_without_a_pa
     assert [doubt.reason for doubt in found.doubts] == ([IN_PIECES] if has_words else wanted)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "lost", "written"),
     [
         ('The "big" dog', '"BIG', "THE DOG"),
@@ -359,7 +358,7 @@ def test_a_tag_around_a_sentence_without_letters_stays_around_it(text: str, tag:
     assert not found.doubts
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("The {x}dog is big.", "BIG. IS {x}DOG THE"),

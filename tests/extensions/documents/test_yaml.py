@@ -17,7 +17,6 @@ from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 
-from ...cases import each_case
 from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
 FILE = """\
@@ -186,7 +185,7 @@ def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
     assert translated(read_yaml(f"{line}\n".encode())) == f"{key}: {value.upper()}\n"
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("source", "written"),
     [
         ("# c\n---\nen:\n  a: one\n  b: {c: two}\n", "# c\n---\nit:\n  a: ONE\n  b: {c: TWO}\n"),
