@@ -136,7 +136,7 @@ def diversify_command(
         "costs": {step: cost._asdict() for step, cost in costs.items()},
     }
     lines = [
-        f"{real.num_pairs:,} real pairs; {len(runs)} models have written {num_written:,} pairs, of which {num_new:,} are new",
+        f"{real.num_pairs:,} real pairs; {len(runs)} model{' has' if len(runs) == 1 else 's have'} written {num_written:,} pairs, of which {num_new:,} are new",
         "",
         *cost_lines(costs),
         "",
