@@ -1,6 +1,7 @@
 """`tfm data back-translate` and `tfm data diversify`: corpora that models write, from text and from the training pairs."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,34 @@ def test_runs_that_are_there_may_diversify(here: TfmHere, back: dict[str, Any]) 
     config = (here.folder / "given/config.yaml").read_text()
     assert "source_path: written-1-real-0.source" in config
     assert "origin: the targets of sequences of tfm, translated by tiny-reverse (" in config
+
+
+def test_a_run_of_both_directions_writes_the_targets_and_the_sources(here: TfmHere) -> None:
+    corpora = [f"{{split: {split}, path: {split}.tsv}}" for split in ("train", "validation", "test")]
+    for split, first in (("train", 100), ("validation", 200), ("test", 300)):
+        pairs = (f"{number} {number % 7}\t{number % 7} {number}\n" for number in range(first, first + 30))
+        (here.folder / f"{split}.tsv").write_text("".join(pairs))
+    data = f"{{source: files, source_language: en, target_language: it, corpora: [{', '.join(corpora)}]}}"
+    config = re.sub("(?m)^data:.*", lambda _: f"data: {data}\ntokenizer: {{shared: true}}", TINY)
+    (here.folder / "files.yaml").write_text(config)
+    trained = here("train", "--config", "files.yaml", "--set", "name=both", "--set", "data.both_directions=true")
+    assert trained.exit_code == 0, trained.talk
+    command = ("data", "diversify", "--config", "files.yaml", "--run", "both", "--folder", "by-both", "--json")
+    done = here(*command)
+    assert done.exit_code == 0, done.talk
+    assert json.loads(done.text)["runs"] == ["both"]
+    folder = here.folder / "by-both"
+    for read, languages, written in (
+        ("source", ("--from", "en", "--to", "it"), "written-1-real-0.target"),
+        ("target", ("--from", "it", "--to", "en"), "written-2-real-0.source"),
+    ):
+        again = here("translate", "--run", "both", *languages, "--input", str(folder / f"real-0.{read}"))
+        assert again.lines == lines(folder / written)
+    # The last model may begin with the weights of the run that has written.
+    begins = ("name=after-both", "data.target_tag=true", "training.init_from=both", "data.cleaning.drop_equal=false")
+    settings = [one for given in begins for one in ("--set", given)]
+    trained = here("train", "--config", str(folder / "config.yaml"), *settings)
+    assert trained.exit_code == 0, trained.talk
 
 
 CANDIDATES = [

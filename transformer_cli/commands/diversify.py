@@ -22,7 +22,9 @@ from transformer_cli.commands.command_line import (
 )
 
 if TYPE_CHECKING:
+    from transformer_cli.commands.synthetic_corpus import Writer
     from transformer_cli.config import Config
+    from transformer_cli.config.data import Direction
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +55,7 @@ def diversify_command(
         list[str] | None,
         typer.Option(
             "--run",
-            help="A run of one of the two directions that translates, instead of models that are trained; may be repeated.",
+            help="A run that translates, in one of the two directions or in both, instead of models that are trained; may be repeated.",
             autocompletion=completion.runs,
         ),
     ] = None,
@@ -63,7 +65,6 @@ def diversify_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make training pairs of what several models of both directions write. The same command continues after an interruption."""
-    from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
     from transformer_cli.commands.output import show
     from transformer_cli.commands.recorded_steps import Steps, digest_of
     from transformer_cli.commands.synthetic_corpus import (
@@ -81,7 +82,6 @@ def diversify_command(
         write_real_pairs,
     )
     from transformer_cli.config import load_config
-    from transformer_cli.process.errors import UsageError
     from transformer_cli.process.messages import for_shell
     from transformer_cli.storage import replace_file
 
@@ -90,32 +90,25 @@ def diversify_command(
     name = f"{given.name}-diversified"
     place = folder or Path(name)
     direction = one_direction(given)
-    # The name of each run, and whether it translates from the target language.
-    runs = list[tuple[str, bool]]()
-    for one in run or ():
-        languages = first_usable(find_run(one), read_files).config.data.directions
-        if list(languages) not in ([direction], [direction.reverse]):
-            raise UsageError(
-                f"{one} translates {', '.join(map(str, languages))}; {direction} or {direction.reverse} is expected"
-            )
-        runs.append((one, languages[0] != direction))
+    named = _writers(run or (), direction, teacher_overrides or ())
     steps = Steps(place)
     real = write_real_pairs(given, place, steps)
     entries = real_entries(real, place)
     held_out = held_out_entries(real)
     trained = [] if run else _configs(given, of_models, place, [*entries, *held_out], models)
-    runs += [(settings.name, is_reversed) for settings, is_reversed in trained]
-    for number, (one, is_reversed) in enumerate(runs, start=1):  # before models are trained
-        conditions = Writer((one,), tuple(teacher_overrides or ())).settings(1)
+    writers = named or [
+        (Writer((settings.name,), tuple(teacher_overrides or ())), is_reversed) for settings, is_reversed in trained
+    ]
+    for number, (writer, is_reversed) in enumerate(writers, start=1):  # before models are trained
+        conditions = writer.settings(1)
         for entry in entries:
             stem = Path(entry["target_path" if is_reversed else "source_path"]).stem
             steps.check(f"translate written-{number}-{stem}", conditions, is_partial=True)
     for settings, _ in trained:
         train_run(settings, steps)
     made = list[dict[str, Any]]()
-    for number, (one, is_reversed) in enumerate(runs, start=1):
+    for number, (writer, is_reversed) in enumerate(writers, start=1):
         read, written = ("target", "source") if is_reversed else ("source", "target")
-        writer = Writer((one,), tuple(teacher_overrides or ()))
         for entry in entries:
             source = place / entry[f"{read}_path"]
             stem = f"written-{number}-{source.stem}"
@@ -132,17 +125,18 @@ def diversify_command(
     settings, num_written, num_new = that_trains(settings, real.num_pairs)
     path = write_config(settings, place)
     costs = steps.costs()
+    runs = list(dict.fromkeys(writer.runs[0] for writer, _ in writers))
     facts = {
         "config": str(path),
         "name": name,
-        "runs": [one for one, _ in runs],
+        "runs": runs,
         "real_pairs": real.num_pairs,
         "written_pairs": num_written,
         "new_pairs": num_new,
         "costs": {step: cost._asdict() for step, cost in costs.items()},
     }
     lines = [
-        f"{real.num_pairs:,} real pairs; {len(runs)} models have written {num_written:,} pairs, of which {num_new:,} are new",
+        f"{real.num_pairs:,} real pairs; {len(runs)} model{' has' if len(runs) == 1 else 's have'} written {num_written:,} pairs, of which {num_new:,} are new",
         "",
         *cost_lines(costs),
         "",
@@ -189,6 +183,31 @@ def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
         data = settings.data.model_copy(update={"cleaning": rules})
         settings = settings.model_copy(update={"data": data})
     return settings, num_written, num_new
+
+
+def _writers(runs: Sequence[str], direction: "Direction", overrides: Sequence[str]) -> list[tuple["Writer", bool]]:
+    """Who translates for each run that is named, and whether from the target language; a run of both directions writes twice.
+
+    Raises:
+        UsageError: a run has neither direction.
+    """
+    from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
+    from transformer_cli.commands.recorded_steps import ONLY, Languages
+    from transformer_cli.commands.synthetic_corpus import Writer
+    from transformer_cli.process.errors import UsageError
+
+    found = []
+    for run in runs:
+        directions = first_usable(find_run(run), read_files).config.data.directions
+        fitting = [one for one in (direction, direction.reverse) if one in directions]
+        if not fitting:
+            raise UsageError(
+                f"{run} translates {', '.join(map(str, directions))}; {direction} or {direction.reverse} is expected"
+            )
+        for one in fitting:
+            to, from_ = ONLY if len(directions) == 1 else Languages(one.target, one.source)
+            found.append((Writer((run,), tuple(overrides), to=to, from_=from_), one != direction))
+    return found
 
 
 def _configs(
