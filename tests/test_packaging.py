@@ -109,7 +109,9 @@ def test_the_workflow_of_a_release_expects_the_translation_that_the_readme_shows
     tried = re.search(r'tfm translate "(.+?)" .*\n +grep -Fx "(.+?)" translation.txt', workflow)
     assert tried is not None
     sentence, translation = map(re.escape, tried.groups())
-    assert re.search(rf'tfm translate "{sentence}" +# {translation}  ', (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert re.search(
+        rf'tfm translate "{sentence}" +# {translation}  ', (ROOT / "README.md").read_text(encoding="utf-8")
+    )
 
 
 def test_the_workflow_calls_the_checks_on_each_system_and_publishes_without_a_password() -> None:
