@@ -37,6 +37,7 @@ def main() -> None:
         ROOT / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
         *sorted((ROOT / "docs/zh").glob("*.md")),
+        *sorted((ROOT / "docs/decisions").glob("*.md")),
     ]
     found = [(page, text) for page in pages if page.name not in LEFT_OUT for text in claims(page)]
     changes = recent_changes()

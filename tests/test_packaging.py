@@ -103,6 +103,17 @@ def test_each_dependency_of_the_checks_but_pytorch_is_locked_with_hashes() -> No
     assert min(hashes.values()) > 0
 
 
+def test_the_workflow_of_a_release_expects_the_translation_that_the_readme_shows() -> None:
+    """It still waited for the Italian of an earlier model, so no release would have passed."""
+    workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    tried = re.search(r'tfm translate "(.+?)" .*\n +grep -Fx "(.+?)" translation.txt', workflow)
+    assert tried is not None
+    sentence, translation = map(re.escape, tried.groups())
+    assert re.search(
+        rf'tfm translate "{sentence}" +# {translation}  ', (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+
+
 def test_the_workflow_calls_the_checks_on_each_system_and_publishes_without_a_password() -> None:
     folder = ROOT / ".github" / "workflows"
     check = yaml.safe_load((folder / "check.yml").read_text())["jobs"]["run"]

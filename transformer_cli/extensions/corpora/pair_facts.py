@@ -112,20 +112,22 @@ class HeldOutForms:
         return len(self._pairs)
 
     def add(self, pair: SentencePair, forms: tuple[str, str]) -> None:
-        """Add a held-out pair; a text without letters and digits is left out."""
+        """Add a held-out pair; a text without letters and digits counts only as it is."""
+        self.exact.add(pair_digest(pair))
         if not all(forms):
             return
-        self.exact.add(pair_digest(pair))
         self._pairs.add(plain_digest(*forms))
         self._sources.add(plain_digest(forms[0]))
         self._targets.add(plain_digest(forms[1]))
 
     def overlap(self, pair: SentencePair, forms: tuple[str, str]) -> str | None:
         """How a pair overlaps with a held-out pair: leakage, near_leakage, leaked_source or leaked_target."""
+        if pair_digest(pair) in self.exact:
+            return "leakage"
         if not self or not all(forms):
             return None
         if plain_digest(*forms) in self._pairs:
-            return "leakage" if pair_digest(pair) in self.exact else "near_leakage"
+            return "near_leakage"
         if plain_digest(forms[0]) in self._sources:
             return "leaked_source"
         return "leaked_target" if plain_digest(forms[1]) in self._targets else None
