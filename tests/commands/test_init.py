@@ -395,16 +395,3 @@ def test_each_cleaning_rule_that_drops_pairs_is_told_in_words() -> None:
     for rule in report.dropped:
         assert in_words(rule).endswith(f" (data.cleaning.{rule})")
     assert in_words("a NUL byte") == "a NUL byte"
-
-
-@pytest.mark.parametrize(("num_without", "expected"), [(0, 0.1), (2, 0.1), (4, None)])
-def test_where_nearly_every_line_ends_with_a_mark_training_leaves_it_out_at_times(
-    folder: Path, num_without: int, expected: float | None
-) -> None:
-    """A model that has seen no line without a mark repeats words behind one ("I love you": "Je t'aime bien que je t'aime")."""
-    words = ["".join(one) for one in itertools.product("kpt", "aei", "lmn", "ou")]
-    rows = [(f"I see the {word}", f"Vedo il {word[::-1]}") for word in words[:50]]
-    rows = [(a + "." * (n >= num_without), b + "." * (n % 25 != 3)) for n, (a, b) in enumerate(rows)]
-    (folder / "ends.csv").write_text(csv(rows), encoding="utf-8")
-    noise = init("ends.csv").training.noise
-    assert (noise and noise.missing_end) == expected

@@ -202,7 +202,6 @@ def _name_of(paths: Sequence[str]) -> str:
 
 def _size(found: Survey) -> CorpusSize:
     from transformer_cli.config.recipe import CorpusSize, words_of
-    from transformer_cli.data.survey import NUM_MEASURED_PAIRS
     from transformer_cli.text.languages import has_spaces
 
     languages = found.data.source_language, found.data.target_language
@@ -219,8 +218,6 @@ def _size(found: Survey) -> CorpusSize:
         num_characters=(len(found.source.characters), len(found.target.characters)),
         num_different_words=(len(found.source.words), len(found.target.words)),
         share_a_script=len(common) >= _COMMON_LETTERS * min(map(len, letters)),
-        share_ended=min(side.num_ended for side in (found.source, found.target))
-        / min(found.num_pairs["train"], NUM_MEASURED_PAIRS),
         has_splits=found.has_splits,
         num_validation=found.num_pairs.get("validation") if found.has_splits else None,
     )

@@ -45,8 +45,6 @@ class CorpusSize:
     """Whether files are named for training and validation."""
     num_validation: int | None = None
     """Pairs of the files for validation; None: pairs are held out."""
-    share_ended: float = 0.0
-    """The share of the sentences that end with a full stop, a question mark or an exclamation mark, on the side that has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,6 @@ _OPTIMIZER_REASONS = {
     "adam": "the optimizer of the paper",
 }
 _WORDS_OF_BLEU = 4
-# Of the lines of a corpus; a model has learned to translate lines without a mark where one in twenty has none (Multi30k).
-_NEARLY_ALL_END, _MISSING_END = 0.95, 0.1
 _MIN_STEPS, _MAX_STEPS = 400, 100_000
 # Of a run that begins with the weights of another one: the best checkpoint came after three passes over 311 pairs (docs/experiments.md).
 _FURTHER_EPOCHS, _MIN_FURTHER_STEPS = 5, 60
@@ -285,10 +281,6 @@ def _training_lines(size: CorpusSize, initial: InitialRun | None) -> list[str]:
             f"the score that decides which checkpoint translates{why_chrf}",
         ),
     ]
-    lines = ["training:", *_table(2, training)]
-    if size.share_ended >= _NEARLY_ALL_END:
-        reason = "nearly every line ends with a mark: so often it is left out, for a model that has seen no other line babbles behind one"
-        lines += ["  noise:", *_table(4, [("missing_end", _MISSING_END, reason)])]
     validation = [
         (
             "max_sentences",
@@ -296,7 +288,7 @@ def _training_lines(size: CorpusSize, initial: InitialRun | None) -> list[str]:
             "sentences of a validation: at most a tenth of the pairs that are read between two of them",
         )
     ]
-    return [*lines, "", "validation:", *_table(2, validation)]
+    return ["training:", *_table(2, training), "", "validation:", *_table(2, validation)]
 
 
 def vocabulary_size(size: CorpusSize) -> int:

@@ -14,7 +14,6 @@ from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, GivenFacts, find_corpus
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import UNKNOWN_LANGUAGE
-from transformer_cli.text.sentences import ends_sentence
 
 NUM_EXAMPLES = 3
 # Of two European languages, neither needs so many times the characters of the other.
@@ -44,8 +43,6 @@ class Side:
     """How often each character occurs in the measured pairs."""
     words: set[str] = field(default_factory=set)
     """The different words of the measured pairs."""
-    num_ended: int = 0
-    """How many of the measured sentences end with a full stop, a question mark or an exclamation mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +191,6 @@ def _measure(side: Side, text: str) -> None:
     side.num_words += len(words)
     side.num_characters += len(text)
     side.characters.update(text)
-    side.num_ended += ends_sentence(text)
 
 
 def has_unknown_language(data: FilesData) -> bool:
