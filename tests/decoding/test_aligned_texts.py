@@ -1,9 +1,10 @@
 """Alignment by places: the same links as by words, and none is missing."""
 
+import numpy as np
 import pytest
 
 from transformer_cli.decoding.details import word_spans
-from transformer_cli.decoding.given_pairs import PairAligner, TextAligner
+from transformer_cli.decoding.given_pairs import PairAligner, TextAligner, _links, _Side
 
 from .small_translators import WORDS, tokenizer_of_words, translator
 
@@ -48,3 +49,20 @@ def test_control_characters_change_no_place() -> None:
     [links] = aligner_of(TextAligner).align([("\x01 uno\x02 due", "tre \x03 quattro")])
     assert {link.source for link in links} == {(2, 6), (7, 10)}
     assert {link.target for link in links} == {(0, 3), (6, 13)}
+
+
+def test_no_word_is_linked_with_a_mark_alone_where_words_are_written() -> None:
+    """Good morning. is Bonjour !, and a tag around one of both words belongs around the only word."""
+
+    def links(source: str, target: str, weights: list[list[float]]) -> set[tuple[str, str]]:
+        sides = [
+            _Side((), words := word_spans(each), [range(n, n + 1) for n in range(len(words))])
+            for each in (source, target)
+        ]
+        found = _links((source, target), *sides, np.array(weights, np.float32))
+        return {(source[slice(*link.source)], target[slice(*link.target)]) for link in found}
+
+    weights = [[0.7, 0.3], [0.2, 0.8]]
+    assert links("Good morning.", "Bonjour !", weights) == {("Good", "Bonjour"), ("morning.", "Bonjour")}
+    assert links("Good !", "Bonjour !", weights) == {("Good", "Bonjour"), ("!", "!")}
+    assert links("Good morning.", "! !", weights) == {("Good", "!"), ("morning.", "!")}

@@ -229,6 +229,46 @@ def test_a_number_that_is_a_word_may_be_said_otherwise(source: str, translation:
     assert doubts_about(source, translation, Direction(*languages.split())) == ()
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("It begins at 4:15.", "Ça commence à dix-cinq heures.", "en fr"),
+        ("It begins at 4:20.", "Ça commence à quatre heures quarante.", "en fr"),
+        ("It begins at 4:40.", "Ça commence à quatre heures vingt.", "en fr"),
+        ("It begins at 8:50.", "Comincia alle otto.", "en it"),
+        ("Our school is 72 years old.", "Notre école est soixante ans.", "en fr"),
+        ("He is 92.", "Il a quatre-vingt-quinze ans.", "en fr"),
+        ("He is 48.", "Il a quatre-vingt-huit ans.", "en fr"),
+        ("He is 23.", "Il a trois ans.", "en fr"),
+        ("It begins at 14:30.", "Ça commence à 16 h 30.", "en fr"),
+    ],
+)
+def test_each_part_of_a_number_is_looked_for_in_its_words(source: str, translation: str, languages: str) -> None:
+    assert doubts_about(source, translation, Direction(*languages.split())) == (NUMBERS,)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("It begins at 2:30.", "Ça commence à 14 h 30.", "en fr"),
+        ("It begins at 2:30.", "Ça commence à 2h30.", "en fr"),
+        ("It begins at 10:45.", "Es beginnt um 10 Uhr 45.", "en de"),
+        ("It begins at 4:15.", "Ça commence à quatre heures et quart.", "en fr"),
+        ("It begins at 4:40.", "Ça commence à cinq heures moins vingt.", "en fr"),
+        ("It begins at 4:35.", "Es beginnt um fünf nach halb fünf.", "en de"),
+        ("It begins at ten.", "Ça commence à 22h.", "en fr"),
+        ("He is 92.", "Il a quatre-vingt-douze ans.", "en fr"),
+        ("He is 97.", "Il a quatre-vingt-dix-sept ans.", "en fr"),
+        ("He is 97.", "Il a nonante-sept ans.", "en fr"),
+        ("He is 71.", "Il a soixante et onze ans.", "en fr"),
+        ("He is 80.", "Il a quatre-vingts ans.", "en fr"),
+        ("He is 18.", "Il a dix-huit ans.", "en fr"),
+    ],
+)
+def test_the_parts_of_a_number_may_be_words(source: str, translation: str, languages: str) -> None:
+    assert doubts_about(source, translation, Direction(*languages.split())) == ()
+
+
 def test_a_search_that_was_cut_off_is_named() -> None:
     assert doubts_about("The dog.", "Il", TO_ITALIAN, is_finished=False) == (UNFINISHED,)
 

@@ -255,6 +255,43 @@ def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ("see 1,250 books and 3 cats.", "SEE 1,250 BOOKS AND 3 CATS."),
+        ("leave at 10:45 from 7.", "LEAVE AT 10:45 FROM 7."),
+        ("leave at 10:45 a.m. from 7.", "LEAVE AT 10:45 a.m. FROM 7."),
+        ("leave at 7 p.m. then go.", "LEAVE AT 7 p.m. THEN GO."),
+        ("see {x} with 3 cats.", "SEE {x} WITH 3 CATS."),
+    ],
+)
+def test_a_number_that_the_model_loses_has_a_stand_in_that_it_copies(line: str, expected: str) -> None:
+    def copies_few(text: str) -> list[str]:
+        words = (word if word.strip(".") in ("25", "15", "Anna") else word.upper() for word in text.split())
+        return [" ".join("some" if re.search(r"\b(?!15|25)\d", word) else word for word in words)]
+
+    [translation] = formatted(copies_few).translate([line])
+    assert translation.text == expected
+    assert not translation.is_in_pieces
+
+
+def test_further_stand_ins_follow_where_the_first_are_lost() -> None:
+    def copies_one(text: str) -> list[str]:
+        return [re.sub(r"(?!15)\b\d+", "some", text)]
+
+    assert translated("see 47 cats.", copies_one) == "see 47 cats."
+    [translation] = formatted(copies_one).translate(["see 47 cats."])
+    assert not translation.is_in_pieces
+
+
+def test_the_word_for_hours_behind_a_stand_in_goes_where_a_time_stands() -> None:
+    def in_french(text: str) -> list[str]:
+        return [re.sub(r"\bat (\d+)(?![\d:])", "\u00e0 \\1 heures", text.replace("10:45", "dix"))]
+
+    assert translated("leave at 10:45.", in_french, languages=("en", "fr")) == "leave \u00e0 10:45."
+    assert translated("leave at 10.", in_french, languages=("en", "fr")) == "leave \u00e0 10 heures."
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
         ("see two cats{name}.", "ees owt stac{name}."),
         ("see cats%s now", "ees stac%s won"),
         ("the {name}th cat", "eht {name}th tac"),

@@ -294,8 +294,24 @@ def _links(texts: tuple[str, str], source: _Side, target: _Side, weights: NDArra
     unchanged = dict(_words_of_spans(texts, source.words, target.words))
     from_targets = {link.target: link.source for link in of_targets if link.source not in unchanged}
     from_targets |= {target_word: source_word for source_word, target_word in unchanged.items()}
+    # Nothing but a mark does not translate a word: "Good morning." is "Bonjour !".
+    is_word, is_written_word = (
+        [any(map(str.isalnum, text[slice(*word)])) for word in side.words]
+        for text, side in zip(texts, (source, target), strict=True)
+    )
+    by_words = {number for target_word, number in from_targets.items() if is_written_word[target_word]}
+    if any(is_written_word):
+        from_targets = {
+            target_word: number
+            for target_word, number in from_targets.items()
+            if is_written_word[target_word] or number in by_words or not is_word[number]
+        }
     linked = set(from_targets.values())
-    of_sources = linked_words(weights.T, target.words_of_tokens, source.words_of_tokens)
+    of_words = [
+        word if all(is_written_word[number] for number in word) or not any(is_written_word) else range(0)
+        for word in target.words_of_tokens
+    ]
+    of_sources = linked_words(weights.T, of_words, source.words_of_tokens)
     pairs = [(number, target_number) for target_number, number in from_targets.items()]
     pairs += [(link.target, link.source) for link in of_sources if link.target not in linked]
     return [

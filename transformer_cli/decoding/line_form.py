@@ -76,6 +76,7 @@ _SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
 _QUOTE_AT_WORD = re.compile(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
 # Shorter ones are abbreviations, as in "Q:" and "EU:".
 _FEWEST_LETTERS_OF_LABEL = 3
+_FEWEST_LETTERS_OF_WORD = 4  # of one in capitals that is no abbreviation
 _PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
 # A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
 _PARTS_OF_A_SENTENCE = 1000
@@ -209,8 +210,13 @@ class LineForm:
         """Whether a text in capital letters is a sentence or heading, or has a term of the glossary, and no term whose capital letters count."""
         terms = [term.target for term in self._required_terms(text)]
         if not terms:
-            return is_in_capitals(text)
+            return is_in_capitals(text) or self._has_long_known_words(text)
         return terms == [term.target for term in self._required_terms(in_sentence_case(text))]
+
+    def _has_long_known_words(self, text: str) -> bool:
+        """Whether training has seen all words of a text, and none is as short as most abbreviations."""
+        seen, words = self.pipeline.seen_words, text.split()
+        return seen is not None and all(len(word) >= _FEWEST_LETTERS_OF_WORD and word in seen for word in words)
 
     def _visible(self, text: str) -> str:
         """The text of a line without invisible characters, and with plain spaces in its ranges."""

@@ -17,6 +17,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,:\u00a0\u202f'\u2019]\d+)*")
 _WHOLE = re.compile(r"[.,:]00$")
 _CLOCK = re.compile(r"\d{1,2}[.:]\d{2}")
+# 14 h 30, 14h30, 14 heures 30, 14 Uhr 30
+_HOURS_AND_MINUTES = re.compile(r"(?<!\d)(\d{1,2})\s?(?:h|H|heures?|Uhr)\s?(\d{2})(?!\d)")
 _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
 # ½ Ⅳ ③, and the numbers of Chinese; a raised one is a note or a power.
@@ -57,7 +59,8 @@ _CARDINALS = {
     "es": "cero un/una/uno dos/ambos/ambas tres cuatro cinco seis siete ocho nueve diez once doce/mediodía/docena trece catorce "
     "quince dieciséis diecisiete dieciocho diecinueve veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
     "fr": "zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze/midi/douzaine treize quatorze quinze seize "
-    "dix-sept dix-huit dix-neuf vingt/vingts trente quarante cinquante soixante soixante-dix quatre-vingt quatre-vingt-dix",
+    "dix-sept dix-huit dix-neuf vingt/vingts trente quarante cinquante soixante soixante-dix/septante quatre-vingt/huitante/octante "
+    "quatre-vingt-dix/nonante",
     "it": "zero un/uno/una due/entrambi/entrambe tre quattro cinque sei sette otto nove dieci undici dodici/mezzogiorno/dozzina "
     "tredici quattordici quindici sedici diciassette diciotto diciannove venti trenta quaranta cinquanta sessanta settanta "
     "ottanta novanta",
@@ -105,6 +108,8 @@ _HALF_A_DAY = 12  # hours
 # 0 to 9: with 0 for I or X, 1 for V or L, 2 for X or C
 _ROMAN_DIGITS = ("", "0", "00", "000", "01", "1", "10", "100", "1000", "02")
 _FEWEST_TENS, _MOST_TENS = 20, 99
+_LARGEST_ONE_WORD = 16  # in French, and in older texts of other languages: dix-sept
+_FEWEST_COUNTED_BY_SCORES = 7  # tens: soixante-dix, quatre-vingt-dix
 
 
 def has_number_sign(source: str, translation: str) -> bool:
@@ -211,11 +216,12 @@ def _lacks_number_sign(text: str, other: str, languages: Direction) -> bool:
     return False
 
 
-def _may_have_number(text: str, language: str, number: int | None) -> bool:
+def _may_have_number(text: str, language: str, number: int | None, *, is_minute: bool = False) -> bool:
     """Whether a text has a word for a number; true for a language whose words are not known.
 
     Args:
         number: its value; None: any. A word whose value is not known, such as ventuno or third, may have each.
+        is_minute: whether it is surely no hour, which may be twelve more or less.
     """
     known = _NUMBER_WORDS.get(language)
     if known is None:
@@ -231,15 +237,23 @@ def _may_have_number(text: str, language: str, number: int | None) -> bool:
         return bool(values)
     if re.search(rf"\b{_roman(number)}(?:\b|i?\u00e8me\b|e\b)", text):  # the XVI century, le XVIe
         return True
-    if not values.isdisjoint((number, number - _HALF_A_DAY, number + _HALF_A_DAY)):
+    if number in values or any(parts <= values for parts in _parts_in_words(number, language)):
         return True
-    if number != _FEWEST_TENS and {10, number - 10} <= values:  # dix-sept
-        return True
-    if number < _FEWEST_TENS or not number % 10:
-        # soixante-dix, quatre-vingts
-        return language == "fr" and number >= 70 and bool(values & {20, 60})
-    # twenty-one, trinta e um, soixante et onze
-    return number % 10 in values or (language == "fr" and bool(values & {20, 60}))
+    may_be_hour = number <= 2 * _HALF_A_DAY and not is_minute
+    return may_be_hour and not values.isdisjoint((number - _HALF_A_DAY, number + _HALF_A_DAY))
+
+
+def _parts_in_words(number: int, language: str) -> list[set[int]]:
+    """The numbers of whose words that of a number from 17 to 99 may consist, in each way: twenty-one, dix-sept, soixante-douze."""
+    tens, ones = divmod(number, 10)
+    if tens == 1:
+        return [{10, ones}] if number > _LARGEST_ONE_WORD else []
+    ways = [{10 * tens, ones}] if tens and ones else []
+    if language == "fr" and tens >= _FEWEST_COUNTED_BY_SCORES:
+        rest = number % 20
+        of_rest = {10, ones} if rest > _LARGEST_ONE_WORD else {rest} - {0}
+        ways.append(of_rest | ({60} if tens == _FEWEST_COUNTED_BY_SCORES else {4, 20}))
+    return ways
 
 
 def _may_have_time(text: str, language: str, time: str) -> bool:
@@ -249,16 +263,25 @@ def _may_have_time(text: str, language: str, time: str) -> bool:
         time: as `_numbers` has it, such as t1030: half past ten, or halb elf in German.
     """
     value = int(time.removeprefix(_TIME))  # 6 for 6:00 and for 0:06
-    hours = {
-        later % (2 * _HALF_A_DAY)
-        for hour in (value // 100, value // 100 + 1, value)
-        if hour <= 2 * _HALF_A_DAY
-        for later in (hour, hour + _HALF_A_DAY)
-    }
-    if not hours.isdisjoint((0, _HALF_A_DAY)) and not word_list(_TWELVE).isdisjoint(_WORD.findall(text.casefold())):
+    minutes = value % 100 if value >= 100 else 0
+    # Ten past and five past half past; ten to and five to half past the next hour.
+    ways = [(value // 100, (minutes, minutes - 30)), (value // 100 + 1, (60 - minutes, abs(30 - minutes)))]
+    return any(
+        _may_have_hour(text, language, hour)
+        and (not minutes or any(_may_have_number(text, language, each, is_minute=True) for each in said if each > 0))
+        for hour, said in (*ways, *([] if minutes else [(value, ())]))
+    )
+
+
+def _may_have_hour(text: str, language: str, hour: int) -> bool:
+    """Whether a text has a word for an hour, which may be twelve more or less."""
+    if hour > 2 * _HALF_A_DAY:
+        return False
+    if not hour % _HALF_A_DAY and not word_list(_TWELVE).isdisjoint(_WORD.findall(text.casefold())):
         return True
     # The one of twenty-one alone says another hour.
-    return any(_may_have_number(text, language, min(hour, _FEWEST_TENS)) for hour in hours)
+    hours = (each % (2 * _HALF_A_DAY) for each in (hour, hour + _HALF_A_DAY))
+    return any(_may_have_number(text, language, min(each, _FEWEST_TENS)) for each in hours)
 
 
 def _lacks_number_word(text: str, words: Iterable[str], other: str, language: str, other_language: str) -> bool:
@@ -342,7 +365,7 @@ def _numbers(text: str) -> Counter[str]:
     """The numbers of a text: digits without leading zeros, the marks between them, and .00 at their ends; times begin with t."""
     return Counter(
         (_TIME if _CLOCK.fullmatch(number) else "") + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number))))
-        for number in _NUMBER.findall(text)
+        for number in _NUMBER.findall(_HOURS_AND_MINUTES.sub(r"\1:\2", text))
     )
 
 

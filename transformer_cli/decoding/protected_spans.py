@@ -106,9 +106,17 @@ def spans_outside_terms(text: str, required: Sequence[RequiredTerm]) -> list[Spa
 # Names that many languages spell alike, and round numbers. A model may still change one of them. So each translation
 # is checked, and a sentence whose stand-ins did not come back is translated in pieces.
 _CANDIDATES: Mapping[SpanKind, tuple[str, ...]] = {
-    SpanKind.WORD: ("Anna", "Marco", "Maria", "Laura", "Paolo", "Sara", "Peter", "Martin"),
-    SpanKind.NUMBER: ("20", "30", "15", "12", "50", "10", "40", "25"),
+    SpanKind.WORD: (
+        *("Anna", "Marco", "Maria", "Laura", "Paolo", "Sara", "Peter", "Martin"),
+        *("Boston", "Tokyo", "John"),
+    ),
+    SpanKind.NUMBER: ("25", "15", "80", "12", "50", "20", "30", "40"),
 }
+_ONE = re.compile(r"0*1(?:[.,]0+)?")  # the words beside it have other forms than beside a stand-in
+_CLOCK = re.compile(r"\d{1,2}[:.]\d{2}")
+_HALF_OF_DAY = re.compile(r"\s?[ap](?:m\b|\.\s?m(?:\.(?=\s*\S)|\b))", re.IGNORECASE)
+# Behind the stand-in of a clock time, in place of its minutes: "at 25" is "à 25 heures", but 10:45 needs no word.
+_WORDS_FOR_HOURS = {"fr": r"\s?(?:heures?|h)\b"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class StandIns:
         target: Tokenizer,
         is_usable: Callable[[str], bool] = lambda word: True,
     ) -> "StandIns":
-        """The stand-ins for a model with these tokenizers.
+        """The stand-ins for a model with these tokenizers, from those that it has read most often: they have the fewest tokens.
 
         Args:
             is_usable: false for a word that stands for something else, such as a term of a glossary.
@@ -133,18 +141,24 @@ class StandIns:
         def is_stand_in(word: str) -> bool:
             return source.knows(word) and target.knows(word) and is_usable(word)
 
-        return cls({kind: tuple(filter(is_stand_in, words)) for kind, words in _CANDIDATES.items()})
+        def num_tokens(word: str) -> int:
+            return len(source.encode(word)) + len(target.encode(word))
 
-    def choose(self, kinds: Iterable[SpanKind], text: str) -> list[str | None]:
+        return cls(
+            {kind: tuple(sorted(filter(is_stand_in, words), key=num_tokens)) for kind, words in _CANDIDATES.items()}
+        )
+
+    def choose(self, kinds: Iterable[SpanKind], text: str, num_tried: int = 0) -> list[str | None]:
         """A different stand-in for each span, none of which the text has; None for a span if there are too few.
 
         Args:
             kinds: of each span.
             text: the sentence around the spans.
+            num_tried: how many times stand-ins were chosen for them before: others are tried then.
         """
-        folded = text.casefold()
+        folded, kinds = text.casefold(), list(kinds)
         free = {
-            kind: iter([word for word in words if word.casefold() not in folded])
+            kind: iter([word for word in words if word.casefold() not in folded][num_tried * kinds.count(kind) :])
             for kind, words in self.of_kind.items()
         }
         return [next(free[kind], None) for kind in kinds]
@@ -190,8 +204,9 @@ class ProtectedSentence:
 
     1. Numbers and marks that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
        sentence is cut at tags.
-    2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
-    4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
+    2. Numbers are replaced by stand-ins, too, and 3. all by other stand-ins: a model may copy 25, but not 1,250.
+    4. The sentence is also cut at numbers, and 5. at all spans: only the text between the spans is translated.
+    6. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
 
     With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
     term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language, or
@@ -286,24 +301,41 @@ class SpanKeeper:
     def attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
         """Ways to divide the sentence, best first, each different from those before it."""
         seen: list[list[_Piece]] = []
-        for cut_kinds in (
-            {SpanKind.TAG},
-            {SpanKind.TAG, SpanKind.NUMBER, SpanKind.MARK},
-            set(SpanKind),
+        for cut_kinds, num_tried in (
+            ({SpanKind.TAG}, None),
+            ({SpanKind.TAG}, 0),
+            ({SpanKind.TAG}, 1),
+            ({SpanKind.TAG, SpanKind.NUMBER, SpanKind.MARK}, None),
+            (set(SpanKind), None),
         ):
-            pieces = self._pieces(text, spans, cut_kinds)
+            pieces = self._pieces(text, spans, cut_kinds, num_tried)
             if pieces not in seen and any(piece.is_translated for piece in pieces):
                 seen.append(pieces)
                 yield pieces
 
-    def _pieces(self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind]) -> list["_Piece"]:
+    def _pieces(
+        self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind], num_tried: int | None
+    ) -> list["_Piece"]:
+        """The pieces of a sentence that is cut at some kinds of spans.
+
+        Args:
+            num_tried: how many times stand-ins for all numbers were tried before; None: numbers that the model knows stay.
+        """
+        if num_tried is not None:
+            spans = [_with_half_of_day(text, span) for span in spans]
         inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
-        known = {span for span in inside if span.kind is not SpanKind.WORD and self._knows(text, span)}
+        known = {
+            span
+            for span in inside
+            if span.kind is not SpanKind.WORD
+            and (num_tried is None or span.kind is SpanKind.MARK or _ONE.fullmatch(text, span.start, span.end))
+            and self._knows(text, span)
+        }
         at_words = spans_at_words(text, inside)
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        chosen = self.stand_ins.choose([span.kind for span in others], text)
+        chosen = self.stand_ins.choose([span.kind for span in others], masked(text, others, " "), num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
         # Letters in place of the spans that stay in a piece: they count as words of it.
@@ -351,13 +383,19 @@ class SpanKeeper:
             part = self._as_part(piece, text)
             if applied_terms(part, required) != applied_terms(text, required):
                 part = text  # the first letter or the last mark belongs to a term
-            if (found := put_back(part, stand_ins)) is not None:
+            if (found := put_back(self._without_hours(part, stand_ins), stand_ins)) is not None:
                 pairs.append((found, score))
         finished = with_alternatives(translation, pairs)
         if not finished.alternatives:
             return None
         pieces = (TranslatedPiece(*(_with_spans(text, stand_ins) for text in of_both)) for of_both in finished.pieces)
         return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces))
+
+    def _without_hours(self, translation: str, spans: Mapping[str, str]) -> str:
+        """A translation without the words for hours behind the stand-ins of clock times."""
+        hours = _WORDS_FOR_HOURS.get(primary_language(self.languages.target))
+        times = {word: span for word, span in spans.items() if _CLOCK.match(span)} if hours else {}
+        return re.sub(f"({_stand_ins_in(times).pattern}){hours}", r"\1", translation) if times else translation
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
         text = with_final_mark_of(text, piece.text)
@@ -402,6 +440,12 @@ def _literal(text: str) -> list[_Piece]:
 
 def _has_letter(text: str) -> bool:
     return any(map(str.isalpha, text))
+
+
+def _with_half_of_day(text: str, span: Span) -> Span:
+    """The span of a time with the a.m. or p.m. behind it, which a model would take for another word beside a stand-in."""
+    found = _HALF_OF_DAY.match(text, span.end) if span.kind is SpanKind.NUMBER else None
+    return span if found is None else span._replace(end=found.end())
 
 
 def _is_apart(text: str, span: Span) -> bool:

@@ -23,6 +23,7 @@ from transformer_cli.decoding.doubts import (
     lost_marks,
     without_unseen_words,
 )
+from transformer_cli.decoding.end_marks import translated_with_end_marks
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -449,7 +450,7 @@ class Translator:
         # Most texts end as their translations do, and the model has read them as they stand.
         return [
             each if PLAIN_END.search(text.text) and not text.written else form.finished(text, each)
-            for text, each in zip(texts, self.translate_texts(texts) if texts else [], strict=True)
+            for text, each in zip(texts, translated_with_end_marks(self, texts, form), strict=True)
         ]
 
     def _with_lost_brackets(
@@ -496,7 +497,7 @@ class Translator:
             asked = [
                 [texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting
             ]
-            answers = iter(self.translate_texts(list(chain(*asked))))
+            answers = iter(translated_with_end_marks(self, list(chain(*asked)), form))
             for index, of_sentence in zip(waiting, asked, strict=True):
                 translations = list(islice(answers, len(of_sentence)))
                 sentence = sentences[index]
