@@ -184,7 +184,8 @@ def plain_reason(error: Mapping[str, Any]) -> str:
     """What is expected in place of a value, in the words of the other messages; an error of pydantic has its own."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in _BOUNDS:
-        return _BOUNDS[kind].format_map(context)
+        whole = {name: int(value) for name, value in context.items() if isinstance(value, float) and value.is_integer()}
+        return _BOUNDS[kind].format_map({**context, **whole})
     reason = _PLAIN_REASONS.get(kind, error["msg"].removeprefix("Value error, "))
     return _PATTERNS.get(context.get("pattern"), reason)
 
