@@ -1,5 +1,6 @@
 """The small model that comes along, docs/demonstration: what README says of it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -60,6 +61,24 @@ def test_a_command_that_needs_its_data_says_that_they_do_not_come_along(
     assert isinstance(found.exception, MissingInputError)
     assert "the data of the small model that comes with tfm do not come along" in str(found.exception)
     assert instead in str(found.exception.hint)
+
+
+@pytest.mark.long
+def test_its_card_has_the_scores_of_its_training_and_the_name_that_people_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["card", "--run", "demonstration"])
+    assert found.exit_code == 0
+    assert "\n# demonstration\n" in found.output
+    assert "tfm translate --run demonstration " in found.output
+    metrics = (ROOT / "docs/demonstration/metrics.jsonl").read_text("utf-8").splitlines()
+    scores = json.loads(metrics[-1])["scores"]
+    assert [one["name"] for one in scores] == ["BLEU", "chrF"]
+    for score in scores:
+        assert f"| {score['name']} | {score['value']:.1f} |" in found.output
+    assert "at step 6,000, on 500 sentences of the validation split" in found.output
 
 
 def test_the_folder_names_no_path_of_a_machine() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.checkpoint.trained_files import demonstration_run
 from transformer_cli.config import DataConfig, FilesData, HubData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.pairs import SentencePair
@@ -62,8 +61,7 @@ def corpus_needed(loaded: LoadedRun, instead: str) -> Iterator[None]:
 
 def whose_data_are_missing(loaded: LoadedRun) -> str:
     """A clause for an error: the data of a run are not on this machine."""
-    run = loaded.trained.run
-    if run is not None and run.path.resolve() == demonstration_run().resolve():
+    if loaded.trained.is_demonstration:
         return "the data of the small model that comes with tfm do not come along"
     return "the data of this run are not where they were in its training"
 
