@@ -1,13 +1,17 @@
 """The small model that comes along, docs/demonstration: what README says of it."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from transformer_cli import load_translator
+from transformer_cli.cli import app
 from transformer_cli.commands.validate import pairs_to_score
 from transformer_cli.decoding.loading import load_run
+from transformer_cli.process.errors import MissingInputError
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,6 +40,45 @@ def test_files_are_scored_in_the_languages_of_the_run(tmp_path: Path, caplog: py
     pairs = pairs_to_score(loaded, loaded.translator, None, tmp_path / "a.en", tmp_path / "a.fr")
     assert len(pairs) == 60
     assert "looks like" not in caplog.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        ("validate", "--source FILE --reference FILE"),
+        ("validate --split validation --beam-size 1", "--source FILE --reference FILE"),
+        ("calibrate --split validation", "--source FILE --reference FILE"),
+        ("benchmark --decode", "--config"),
+        ("shortlist", "where this run was trained"),
+    ],
+)
+def test_a_command_that_needs_its_data_says_that_they_do_not_come_along(
+    command: str, instead: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, [*command.split(), "--run", "demonstration"])
+    assert isinstance(found.exception, MissingInputError)
+    assert "the data of the small model that comes with tfm do not come along" in str(found.exception)
+    assert instead in str(found.exception.hint)
+
+
+@pytest.mark.long
+def test_its_card_has_the_scores_of_its_training_and_the_name_that_people_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["card", "--run", "demonstration"])
+    assert found.exit_code == 0
+    assert "\n# demonstration\n" in found.output
+    assert "tfm translate --run demonstration " in found.output
+    metrics = (ROOT / "docs/demonstration/metrics.jsonl").read_text("utf-8").splitlines()
+    scores = json.loads(metrics[-1])["scores"]
+    assert [one["name"] for one in scores] == ["BLEU", "chrF"]
+    for score in scores:
+        assert f"| {score['name']} | {score['value']:.1f} |" in found.output
+    assert "at step 6,000, on 500 sentences of the validation split" in found.output
 
 
 def test_the_folder_names_no_path_of_a_machine() -> None:

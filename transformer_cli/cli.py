@@ -409,7 +409,7 @@ def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
 
 
 def _similar(name: str, commands: Iterable[str]) -> str:
-    """The command that is spelled nearly so; empty if none is."""
+    """The command, or option without dashes, that is spelled nearly so; empty if none is."""
     close = difflib.get_close_matches(name.lower(), list(commands), n=1, cutoff=0.7)
     return close[0] if close else ""
 
@@ -467,8 +467,8 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
     elif setting is not None:
         name = setting.partition("=")[0]
         hint = f"{name} is a setting of a run, such as tfm train --config en-it.yaml --set {name}=VALUE"
-    elif error.possibilities:
-        hint = f"did you mean {' or '.join(error.possibilities)}?"
+    elif near := [one for one in error.possibilities or () if one[2:].startswith(name) or _similar(name, [one[2:]])]:
+        hint = f"did you mean {' or '.join(near)}?"
     else:
         hint = f"{ctx.command_path} --help lists the options"
     return UsageError(f"{option}: there is no such option", hint=hint)

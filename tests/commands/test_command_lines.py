@@ -50,6 +50,10 @@ def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         ([*TRAIN, "--resume"], "the same command continues the run where it stopped: leave out --resume"),
         ([*TRAIN, "--confg", "x"], "did you mean --config?"),
         ([*TRAIN, "--xyzzy"], "tfm train --help lists the options"),
+        (["translate", "--bogus"], "tfm translate --help lists the options"),
+        (["serve", "--bogus"], "tfm serve --help lists the options"),
+        (["plot", "--bogus"], "tfm plot --help lists the options"),
+        (["translate", "--colums", "2"], "did you mean --columns?"),
         (["translate", "--beam", "3", "Hi"], "did you mean --beam-size?"),
         (["translate", "--device", "cpu", "Hi"], "settings are given as --set runtime.device=cpu"),
         (["translate", "--lr", "3", "Hi"], "training.learning_rate is a setting of a run, such as tfm train "),
@@ -127,6 +131,13 @@ def test_a_setting_of_other_programs_is_answered_with_its_name_here(answer: Answ
     code, told = answer(*TRAIN, "--set", override)
     assert code == 78
     assert f"is not a setting; did you mean {meant}?" in told
+
+
+def test_a_setting_that_is_like_no_other_in_its_section_is_not_guessed(answer: Answer) -> None:
+    """The section is a part of both names, and made training.bogus like training.betas."""
+    code, told = answer(*TRAIN, "--set", "training.bogus=1")
+    assert code == 78
+    assert "did you mean" not in told
 
 
 def test_every_name_of_other_programs_means_a_setting() -> None:

@@ -254,6 +254,18 @@ def test_a_run_that_begins_with_another_one_has_its_architecture_and_its_vocabul
     assert 60 <= (config.training.max_steps or 0) < 400  # a run that begins with random weights has more
 
 
+@pytest.mark.parametrize("run", [None, str(DOCS_RUN)])
+def test_few_pairs_are_said_to_be_few_with_what_helps(
+    folder: Path, capfd: pytest.CaptureFixture[str], run: str | None
+) -> None:
+    (folder / "few.csv").write_text(csv([("English", "Italian"), *phrases(60)]))
+    init("few.csv", init_from=run)
+    said = capfd.readouterr().out
+    assert "60 pairs are few" in said
+    assert ("--memory" in said, "--init-from" in said) == (True, run is None)
+    assert (f"tfm validate --against {DOCS_RUN}" in said) == (run is not None)
+
+
 def test_a_run_of_other_languages_is_refused(folder: Path) -> None:
     (folder / "few.csv").write_text(csv([("Italian", "English"), *((it, en) for en, it in phrases(60))]))
     with pytest.raises(UsageError, match="that run translates en into it; this corpus is it into en"):

@@ -106,8 +106,8 @@ def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
     [
         (":beam", ":beam: a whole number is expected"),
         (":beam two", ":beam two: a whole number is expected"),
-        (":beam 0", ":beam 0: Input should be greater than or equal to 1"),
-        (":beam 65", ":beam 65: Input should be less than or equal to 64"),
+        (":beam 0", ":beam 0: at least 1 is expected"),
+        (":beam 65", ":beam 65: at most 64 is expected"),
         (":to", ":to: the language is missing"),
         (":to xx", ":to xx: this model translates into: it\n  hint: such as :to it"),
         (":why", ":why: nothing was translated yet"),

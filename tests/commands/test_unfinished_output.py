@@ -11,6 +11,7 @@ from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.commands.unfinished_output import opened_unfinished, translation_conditions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
+from transformer_cli.process import signals
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.storage import MANIFEST_NAME
 
@@ -72,3 +73,16 @@ def test_a_file_that_was_not_there_before_is_told_without_its_digest(tmp_path: P
         ):
             pass
         assert f"to begin again from the first line, delete {output}" in str(refused.value.hint)
+
+
+def test_an_interruption_says_that_the_same_command_continues(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with opened_unfinished(tmp_path / "out", {}) as unfinished:
+        [_] = unfinished.remaining(iter([[("one",), ("two",)]]))
+        unfinished.write(b"uno\ndue\n")
+        for work in signals._ending.cleanups.values():  # what a signal calls before it ends the process
+            work()
+        assert capfd.readouterr().err == "tfm: the same command continues after line 2\n"
+    assert (tmp_path / "out").read_bytes() == b"uno\ndue\n"
+    assert not signals._ending.cleanups

@@ -82,6 +82,29 @@ def test_a_split_in_files_of_its_own_needs_no_other_file(caplog: pytest.LogCaptu
         warnings_of("validation", caplog)
 
 
+def test_a_run_whose_corpus_is_on_another_machine_takes_two_files_or_the_folder_of_its_corpus() -> None:
+    write_run(corpora=[{"path": "train.tsv"}, {"path": "dev.tsv", "split": "validation"}])
+    Path("dev.tsv").unlink()
+    with pytest.raises(MissingInputError, match=r"no such file; the data of this run are not where") as refusal:
+        validate_command("saved", as_json=True)
+    assert refusal.value.hint is not None
+    assert "--source FILE --reference FILE" in refusal.value.hint
+    assert "--set data.root=FOLDER" in refusal.value.hint
+    with pytest.raises(
+        MissingInputError, match="no such file\n"
+    ) as refusal:  # who names a folder asks about this folder
+        validate_command("saved", overrides=["data.root=.."], as_json=True)
+    assert "data.root (" in str(refusal.value.hint)
+
+
+def test_a_corpus_with_a_whole_path_is_not_found_with_another_root() -> None:
+    write_run(corpora=[{"path": "train.tsv"}, {"path": str(Path("dev.tsv").absolute()), "split": "validation"}])
+    Path("dev.tsv").unlink()
+    with pytest.raises(MissingInputError) as refusal:
+        validate_command("saved", as_json=True)
+    assert "data.root" not in str(refusal.value.hint)
+
+
 @pytest.mark.long
 def test_a_drawn_split_needs_the_corpora_that_it_is_drawn_from(
     caplog: pytest.LogCaptureFixture,

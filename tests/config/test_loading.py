@@ -106,7 +106,7 @@ def test_a_setting_of_another_section_is_suggested() -> None:
         ("model: {dropout: 1.0}", "less than 1"),
         ("tokenizer: {kind: unigram, min_frequency: 2}", "no effect"),
         ("decoding: {num_best: 9}", "above beam_size"),
-        ("seed: -1", "greater than or equal to 0"),
+        ("seed: -1", "at least 0 is expected"),
         ("seed: 1.5", "a whole number is expected"),
         ("seed: yes", "a whole number is expected"),
         ("runtime: {device: tpu}", "'auto', 'cpu', 'cuda' or 'mps'"),

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from transformer_cli.decoding.doubts import UNSEEN
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import warn_of_lines
 
@@ -46,3 +47,10 @@ def test_lines_are_told_in_ranges_and_many_of_them_with_the_option_that_names_al
     caplog.clear()
     of_many = messages_of(caplog, *[marked, PLAIN] * 8)
     assert of_many == [f"lines 1, 3, 5, 7, 9 and 3 more (tfm translate --json tells it of each line): {SAID['is_cut']}"]
+
+
+def test_many_unseen_words_are_told_with_the_option_that_names_all(caplog: pytest.LogCaptureFixture) -> None:
+    marked = replace(PLAIN, doubts=(f"{UNSEEN}: {', '.join('abcdefg')}",))
+    assert messages_of(caplog, marked) == [
+        f"line 1: the translation {UNSEEN}: a, b, c, d, e and 2 more (tfm translate --json tells all)"
+    ]

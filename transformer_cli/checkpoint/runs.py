@@ -26,6 +26,7 @@ from transformer_cli.checkpoint.run_folder import (
 )
 from transformer_cli.config import DataConfig, SequencesData, TrainingConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES
+from transformer_cli.config.refusal import plain_reason
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError
 from transformer_cli.storage import DamagedError, RunLock, remove
 from transformer_cli.storage.writing import is_running
@@ -183,7 +184,7 @@ def _settings(file: Path) -> tuple[TrainingConfig | None, str, str | None]:
         return None, "", None
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
-        return None, "", f"{file}: {where}: {error.errors()[0]['msg']}"
+        return None, "", f"{file}: {where}: {plain_reason(error.errors()[0])}"
     except OSError as error:
         return None, "", f"{file}: cannot be read: {error.strerror}"
     except (ValueError, yaml.YAMLError, RecursionError):

@@ -314,6 +314,11 @@ class TrainedFiles:
         return RunFolder.of_checkpoint(self.checkpoint.folder)
 
     @property
+    def is_demonstration(self) -> bool:
+        """Whether it is the small model that comes with tfm."""
+        return self.run is not None and self.run.path.resolve() == demonstration_run().resolve()
+
+    @property
     def seen_words(self) -> SeenWords | None:
         """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
         run = self.run

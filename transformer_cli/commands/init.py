@@ -22,7 +22,7 @@ from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.process.messages import for_shell, on_one_line
 
 if TYPE_CHECKING:
-    from transformer_cli.config import Config
+    from transformer_cli.config import Config, FilesData
     from transformer_cli.config.recipe import CorpusSize, InitialRun
     from transformer_cli.data.survey import Side, Survey
 
@@ -304,13 +304,23 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial:
         f"No {split} pair is left, so tfm train will refuse this config: add more pairs."
         for split in _empty_splits(splits)
     ]
-    if size.num_pairs < _FEW_PAIRS and initial is None:
-        run = "demonstration" if (data.source_language, data.target_language) == ("en", "fr") else "RUN"
-        lines.append(
-            f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few: a model learns them by heart, and translates little else. "
-            f"Several thousand give first useful translations. With fewer, take a model that exists, and these pairs as its --memory; or train it further: --init-from {run} (docs/own_corpus.md)."
-        )
+    if size.num_pairs < _FEW_PAIRS:
+        few = f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few"
+        lines.append(f"{few}: {_way_with_few_pairs(data, initial)} (docs/own_corpus.md).")
     return lines
+
+
+def _way_with_few_pairs(data: FilesData, initial: InitialRun | None) -> str:
+    if initial is not None:
+        return (
+            "further training with 311 pairs made a model no better on other sentences. "
+            f"Compare it afterwards: tfm validate --against {for_shell(initial.name)}; or take {for_shell(initial.name)} as it is, and these pairs as its --memory"
+        )
+    run = "demonstration" if (data.source_language, data.target_language) == ("en", "fr") else "RUN"
+    return (
+        "a model learns them by heart, and translates little else. Several thousand give first useful translations. "
+        f"With fewer, take a model that exists, and these pairs as its --memory; or train it further: --init-from {run}"
+    )
 
 
 def _next(file: Path, splits: Mapping[str, str]) -> list[str]:

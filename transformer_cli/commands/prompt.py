@@ -24,6 +24,7 @@ from transformer_cli.commands.translate_lines import (
     output_lines,
 )
 from transformer_cli.config import DecodingConfig, SequencesData
+from transformer_cli.config.refusal import plain_reason
 from transformer_cli.decoding import (
     PartDetails,
     TextPipeline,
@@ -154,7 +155,7 @@ class Prompt:
         try:
             decoding = DecodingConfig.model_validate(changed)
         except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+            problem = plain_reason(error.errors()[0])
             raise UsageError(f":beam {value}: {problem}", hint="such as :beam 8") from error
         self.translator = replace(self.translator, decoding=decoding)
         self.conversation.tell([f"the beam has {value} {'hypothesis' if value == '1' else 'hypotheses'}"])

@@ -12,6 +12,7 @@ from transformer_cli.process.errors import MissingInputError, UsageError
 from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
+    from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.data.encoded import EncodedCorpus
     from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.decoding.shortlist import Shortlist
@@ -99,12 +100,29 @@ def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":
     if not path.is_file():
         raise MissingInputError(
             f"{path}: no such file; a shortlist is learned from the training pairs",
-            hint="tfm train of this run prepares its data again",
+            hint=_hint_without_pairs(loaded, run),
         )
     train = EncodedCorpus.open(path, num_corpora=num_corpora(loaded.config))
     if not len(train):
         raise UsageError(f"{path}: no training pair")
     return train
+
+
+def _hint_without_pairs(loaded: "LoadedRun", run: "RunFolder") -> str:
+    """What to do where the prepared pairs are not there: the corpus may be there, or on another machine."""
+    from transformer_cli.config.loading import load_stored_config
+    from transformer_cli.data.sources.corpus import local_files
+    from transformer_cli.decoding.shortlist import shortlist_path
+    from transformer_cli.evaluation.held_out_text import whose_data_are_missing
+
+    try:
+        local_files(load_stored_config(run.config_file).data)
+    except MissingInputError:
+        where = shortlist_path(loaded.trained.folder)
+        return (
+            f"{whose_data_are_missing(loaded)}; make the shortlist where this run was trained, and copy it to {where}"
+        )
+    return "tfm train of this run prepares its data again"
 
 
 def _compared(loaded: "LoadedRun", shortlist: "Shortlist") -> dict[str, Any]:

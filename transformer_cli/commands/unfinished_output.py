@@ -19,6 +19,7 @@ from transformer_cli.decoding.quality import CALIBRATION_FILE
 from transformer_cli.decoding.shortlist import shortlist_path
 from transformer_cli.decoding.translation import Line
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.process.signals import cleaned_up, tell
 from transformer_cli.storage import MANIFEST_NAME
 from transformer_cli.storage.growing_files import GrowingFile
 
@@ -151,7 +152,8 @@ def opened_unfinished(output: Path, conditions: Mapping[str, Any]) -> Iterator[U
             logger.info("%s: continuing after line %d", file.path, unfinished.num_done)
         else:
             logger.info("the output is written to %s until it is complete", file.path)
-        yield unfinished
+        with cleaned_up(lambda: tell(f"tfm: the same command continues after line {unfinished.num_done}\n")):
+            yield unfinished
         with opened_output(output) as write, file.path.open("rb") as finished:
             while data := finished.read(_COPIED_BYTES):
                 write(data)

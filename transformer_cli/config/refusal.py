@@ -36,6 +36,16 @@ _PLAIN_REASONS = {
     "too_short": "at least one item is expected",
     "union_tag_invalid": f"the sources are {', '.join(_SOURCES)}",
 }
+_EXPECTED = " is expected"
+_BOUNDS = {
+    "greater_than_equal": "at least {ge} is expected",
+    "greater_than": "more than {gt} is expected",
+    "less_than_equal": "at most {le} is expected",
+    "less_than": "less than {lt} is expected",
+    "literal_error": "{expected}" + _EXPECTED,
+    "finite_number": "a finite number is expected",
+}
+"""By the kind of an error of pydantic, whose own words speak of an input."""
 _PATTERNS = {
     RUN_NAME_PATTERN: "at most 100 letters, digits, '.', '_' and '-' are expected; the first one is a letter or a digit",
     LANGUAGE_PATTERN: "the code of a language is expected, such as en or pt-BR",
@@ -135,8 +145,9 @@ def _problems(error: ValidationError, settings: Any) -> list[_Problem]:
         known = problems.get(problem.location)
         # For a setting that may be a number or a word, tell both.
         if known and known.kind.endswith("_type") and problem.kind == "literal_error":
-            word = problem.reason.removeprefix("Input should be ")
-            problems[problem.location] = problem._replace(reason=f"{known.reason}, or {word}")
+            problems[problem.location] = problem._replace(
+                reason=f"{known.reason}, or {problem.reason.removesuffix(_EXPECTED)}"
+            )
         # For a setting that may be a number or text, keep the reason that is not about the type.
         elif known is None or (known.kind.endswith("_type") and not problem.kind.endswith("_type")):
             problems[problem.location] = problem
@@ -158,11 +169,18 @@ def _in_plain_words(error: Mapping[str, Any], settings: Any) -> _Problem:
         is_missing = kind == "union_tag_not_found" or not isinstance(found, dict)
         kind = "missing" if is_missing else kind
         found = found.get("source") if isinstance(found, dict) else found
-    context = error.get("ctx", {})
+    hint = getattr(error.get("ctx", {}).get("error"), "hint", None)
+    return _Problem(location, kind, plain_reason({**error, "type": kind}), found, hint)
+
+
+def plain_reason(error: Mapping[str, Any]) -> str:
+    """What is expected in place of a value, in the words of the other messages; an error of pydantic has its own."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _BOUNDS:
+        whole = {name: int(value) for name, value in context.items() if isinstance(value, float) and value.is_integer()}
+        return _BOUNDS[kind].format_map({**context, **whole})
     reason = _PLAIN_REASONS.get(kind, error["msg"].removeprefix("Value error, "))
-    reason = _PATTERNS.get(context.get("pattern"), reason)
-    hint = getattr(context.get("error"), "hint", None)
-    return _Problem(location, kind, reason, found, hint)
+    return _PATTERNS.get(context.get("pattern"), reason)
 
 
 def _location_in(settings: Any, path: Location, *, is_missing: bool) -> Location:
@@ -220,7 +238,10 @@ def similar_setting(location: Sequence[int | str], known: Sequence[str]) -> str 
     *parents, name = map(str, location)
     meant = (setting_elsewhere_called(name) or "").partition("=")[0]
     same_section = [path for path in known if path.split(".")[:-1] == parents]
-    close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)
+    # The section, which is the same, would make any two names alike.
+    begin = "".join(f"{parent}." for parent in parents)
+    close = difflib.get_close_matches(name, [path.removeprefix(begin) for path in same_section], n=1, cutoff=0.65)
+    close = [f"{begin}{one}" for one in close]
     elsewhere = [path for path in known if path.split(".")[-1] == name]
     of_other_program = [path for path in known if path == meant]
     return next(iter([*of_other_program, *close, *elsewhere]), None)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from transformer_cli.config import FileCorpus, FilesData, SplitName
 from transformer_cli.config.data import known_encoding
 from transformer_cli.config.loading import shipped_configs
+from transformer_cli.config.refusal import plain_reason
 from transformer_cli.data.columns import (
     NUM_SAMPLED_ROWS,
     Column,
@@ -352,7 +353,7 @@ def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> File
         what = error.errors()[0]
         place = ".".join(map(str, what["loc"]))
         raise UsageError(
-            f"{place}: {what['input']!r} cannot be used: {what['msg']}",
+            f"{place}: {what['input']!r} cannot be used: {plain_reason(what)}",
             hint="a language is a code such as en, it or zh-CN",
         ) from error
 

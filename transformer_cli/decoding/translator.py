@@ -776,7 +776,7 @@ def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
         logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
     if words:
         shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
-        more = f" and {num_more} more" if num_more > 0 else ""
+        more = f" and {num_more} more (tfm translate --json tells all)" if num_more > 0 else ""
         logger.warning("%s: the translation %s: %s%s", _lines(with_unseen), UNSEEN, shown, more)
 
 

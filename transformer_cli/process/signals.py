@@ -53,7 +53,7 @@ class _Ending:
                 os._exit(128 + signal_number)
             return
         self.signal_number = signal_number
-        _tell(f"tfm: ended by {signal.Signals(signal_number).name}\n")
+        tell(f"tfm: ended by {signal.Signals(signal_number).name}\n")
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + signal_number))
             # Again and again: Python does not see one that comes just before a write that has to wait.
@@ -164,11 +164,11 @@ class SignalRequests:
             self.signal_number = signal_number
             name = signal.Signals(signal_number).name
             later = f", {self._passed_on_seconds:.0f} seconds later or more," if self._passed_on_seconds else ""
-            _tell(f"\ntfm: {name}: finishing the step and saving; a second signal{later} ends the run at once\n")
+            tell(f"\ntfm: {name}: finishing the step and saving; a second signal{later} ends the run at once\n")
 
     def _note_save(self, signal_number: int, frame: FrameType | None) -> None:
         self.wants_save = True
-        _tell("\ntfm: SIGUSR1: saving after this step\n")
+        tell("\ntfm: SIGUSR1: saving after this step\n")
 
 
 def _flush_output() -> None:
@@ -180,7 +180,7 @@ def _go_on(signal_number: int, frame: FrameType | None) -> None:
     """SIGUSR1 asks to save; while nothing is trained there is nothing to save."""
 
 
-def _tell(message: str) -> None:
+def tell(message: str) -> None:
     """Write to standard error; do nothing if it is closed or its terminal is gone.
 
     Of the processes that torchrun has started, rank 0 alone writes.

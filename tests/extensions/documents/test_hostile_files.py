@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from contextlib import nullcontext
 
 import pytest
 
@@ -28,6 +29,18 @@ def test_a_part_of_an_ordinary_archive_is_read() -> None:
 def test_a_zip_bomb_is_refused_before_it_is_unpacked() -> None:
     with pytest.raises(DataError, match="looks like a zip bomb"):
         opened_archive(packed(("a.xml", b"0" * 30_000_000)))
+
+
+@pytest.mark.parametrize(("size", "limit", "is_refused"), [(1000, 1000, False), (1001, 1000, True)])
+def test_a_small_document_that_repeats_itself_is_no_bomb(size: int, limit: int, is_refused: bool) -> None:
+    data = packed(("a.xml", b"0" * size))
+    limits = ReadingLimits(max_ratio=2, max_bytes_of_any_ratio=limit)
+    with pytest.raises(DataError, match="looks like a zip bomb") if is_refused else nullcontext():
+        opened_archive(data, limits)
+
+
+def test_ten_mebibytes_of_one_sentence_are_read() -> None:
+    opened_archive(packed(("a.xml", b"0" * 10_000_000)))
 
 
 def test_a_part_with_a_false_size_in_its_header_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,15 @@ TEXTS = st.text(st.sampled_from("ab ,;\"\n\r'|x\u00e8"), max_size=12)
 TABLES = st.lists(st.lists(TEXTS, min_size=2, max_size=4), min_size=1, max_size=6)
 
 
+def with_lines_in_short_rows(table: list[list[str]], width: int) -> list[list[str]]:
+    """Between tabs, a cell of two lines in a longer row looks like two lone marks in rows of the width of the first one."""
+    return [[re.sub("[\r\n]", " ", cell) if len(row) > width else cell for cell in row] for row in table]
+
+
 @given(TABLES, st.sampled_from(",;\t|"), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_rows_are_those_of_the_csv_module(table: list[list[str]], delimiter: str, quoting: int) -> None:
     file = io.StringIO(newline="")
+    table = with_lines_in_short_rows(table, len(table[0])) if delimiter == "\t" else table
     csv.writer(file, delimiter=delimiter, quoting=quoting).writerows(table)
     found = [[cell.value for cell in row] for row in rows_of_table(file.getvalue(), delimiter, ReadingWatch())]
     assert found == list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))
@@ -33,7 +40,7 @@ def test_rows_are_those_of_the_csv_module(table: list[list[str]], delimiter: str
 )
 def test_the_chosen_column_changes_and_nothing_else(table: list[list[str]], quoting: int, mark: bytes) -> None:
     file = io.StringIO(newline="")
-    csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *table])
+    csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *with_lines_in_short_rows(table, 2)])
     data = mark + file.getvalue().encode()
     document = read_tsv(data, ReadingOptions(columns=("2",)))
     assert translate_document(document, Identity()).data == data
@@ -77,6 +84,22 @@ def test_a_column_that_does_not_exist_is_refused() -> None:
 def test_an_open_quotation_mark_is_refused_with_its_line() -> None:
     with pytest.raises(DataError, match="line 2: a quotation mark opens"):
         read_csv(b'id,title\n1,"car\n', ReadingOptions(columns=("title",)))
+
+
+def test_a_lone_mark_between_tabs_is_text_and_whole_cells_in_marks_stay_so() -> None:
+    data = (
+        b'text\tn\n"Lone mark\t1\n"in ""marks"", a\tb"\t2\n"two\nlines"\t3\n"Yes," he said.\t4\n'
+        b'6" disk\t"\nlone at the end"\t6\n"open\t7\n'
+    )
+    document = read_tsv(data, ReadingOptions(columns=("text",)))
+    assert translate_document(document, Identity()).data == data
+    assert [segment.place.partition(",")[0] for segment in document.segments] == [
+        f"line {number}" for number in (2, 3, 4, 6, 7, 8, 9)
+    ]
+    assert done(document, UPPER).data == (
+        b'text\tn\n"LONE MARK\t1\n"IN ""MARKS"", A\tB"\t2\n"TWO\nLINES"\t3\n"YES," HE SAID.\t4\n'
+        b'6" DISK\t"\nLONE AT THE END"\t6\n"OPEN\t7\n'
+    )
 
 
 def test_a_mark_inside_a_cell_without_marks_is_plain_text_afterwards_too() -> None:
@@ -163,7 +186,7 @@ def test_several_columns_of_translations_stand_in_their_order() -> None:
 @given(TABLES, st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_a_new_column_has_a_translation_for_each_row_and_the_others_stay(table: list[list[str]], quoting: int) -> None:
     file = io.StringIO(newline="")
-    csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *table])
+    csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *with_lines_in_short_rows(table, 2)])
     document = read_tsv(file.getvalue().encode(), ReadingOptions(columns=("b=c",)))
     found = done(document, UPPER).data.decode()
     before = [*csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter="\t")]

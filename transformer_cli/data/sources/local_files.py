@@ -362,11 +362,20 @@ def with_home(path: str) -> Path:
     return Path(os.path.expanduser(path))
 
 
+class MissingCorpusError(MissingInputError):
+    """A file of a corpus is not there; the hint is for the person who wrote its config."""
+
+    def __init__(self, message: str, *, hint: str, is_under_root: bool) -> None:
+        super().__init__(message, hint=hint)
+        self.is_under_root = is_under_root
+        """Whether another `data.root` would change where the file is looked for."""
+
+
 def expand_path(pattern: str, root: str) -> list[Path]:
     """The path itself if it exists, else the files that it matches as a glob, sorted.
 
     Raises:
-        MissingInputError: no file has this name or matches this glob.
+        MissingCorpusError: no file has this name or matches this glob.
     """
     folder, given = with_home(root), with_home(pattern)
     path = folder / given
@@ -378,10 +387,10 @@ def expand_path(pattern: str, root: str) -> list[Path]:
         files = [Path(match) for match in matches if not os.path.isdir(match)]
         if files:
             return files
-    raise _missing(path, root, is_glob=glob.has_magic(pattern))
+    raise _missing(path, root, is_glob=glob.has_magic(pattern), is_under_root=not given.is_absolute())
 
 
-def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
+def _missing(path: Path, root: str, *, is_glob: bool, is_under_root: bool) -> MissingCorpusError:
     folder = path.parent
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
@@ -392,7 +401,7 @@ def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
     if close:
         hint += f"; similar names in {folder.absolute()}: {', '.join(close)}"
     kind = "no file matches" if is_glob else "no such file"
-    return MissingInputError(f"{path.absolute()}: {kind}", hint=hint)
+    return MissingCorpusError(f"{path.absolute()}: {kind}", hint=hint, is_under_root=is_under_root)
 
 
 def name_under_root(path: Path, root: str) -> str:

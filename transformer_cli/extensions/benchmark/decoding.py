@@ -29,6 +29,7 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.evaluation.held_out_text import corpus_needed
 from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
@@ -72,7 +73,11 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
         config, trained = loaded.config, loaded.trained
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
         tokenizers = trained.tokenizers
-        model, pairs = trained.model, held_out_pairs(config, "validation")
+        with corpus_needed(
+            loaded, "measure the model of a config, with weights that are not trained: --config en-it.yaml"
+        ):
+            pairs = held_out_pairs(config, "validation")
+        model = trained.model
     subject = Subject(model, tokenizers, config, is_forced=config_path is not None)
     return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())
 

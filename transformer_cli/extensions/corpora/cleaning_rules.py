@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from transformer_cli.config import CleaningConfig
 from transformer_cli.config.loading import parse_yaml
+from transformer_cli.config.refusal import plain_reason
 from transformer_cli.config.section import Switch
 from transformer_cli.process.errors import ConfigError
 
@@ -60,5 +61,5 @@ def corpus_rules(base: CleaningConfig, overrides: Sequence[str]) -> CorpusRules:
         try:
             CorpusRules(**{name: values[name]})
         except ValidationError as error:
-            raise ConfigError(f"--set {override}: {error.errors()[0]['msg']}") from error
+            raise ConfigError(f"--set {override}: {plain_reason(error.errors()[0])}") from error
     return CorpusRules(**values)

@@ -43,7 +43,9 @@ class ReadingLimits:
     max_part_bytes: int = 64 * MEBIBYTE
     """Of a part of a zip file that is read, after decompression."""
     max_ratio: int = 200
-    """How many bytes one byte of a zip file may become; ordinary office files stay below 30."""
+    """How many bytes one byte of a zip file may become; ordinary office files stay below 30, and texts that repeat themselves do not."""
+    max_bytes_of_any_ratio: int = 16 * MEBIBYTE
+    """The ratio does not count while all parts together take so many bytes or less: they do no harm."""
     max_parts: int = 10_000
     """The number of files in a zip file."""
     max_depth: int = 200

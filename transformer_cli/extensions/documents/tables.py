@@ -26,9 +26,12 @@ from transformer_cli.process.messages import on_one_line
 logger = logging.getLogger(__name__)
 
 _DELIMITERS = ",;\t|"
+# A cell may hold line breaks and other signs that separate cells.
+_QUOTED_CELL = re.compile(rf'(?:^|(?<=[{_DELIMITERS}]))"(?:[^"]|"")*+"')
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 # Of a spreadsheet: =SUM(A1:A9), =B2*1.2, =A1&" x"
 _FORMULA = re.compile(r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!|\$?[A-Z]{1,3}\$?\d)")
+_LINE_END = re.compile("\\r\\n|\\r|\\n")
 _SAMPLE = 100_000
 _MOST_NAMES = 30
 TRUST_COLUMN = "green"
@@ -162,13 +165,16 @@ def _with_copies(
 def rows_of_table(text: str, delimiter: str, watch: ReadingWatch, *, start: int = 0) -> Iterator[list[Cell]]:
     """The rows of a table; a quotation mark inside a quoted cell is doubled.
 
+    Between tabs, marks that do not enclose a whole cell are text: few programs that write tabs put cells in marks.
+
     Raises:
-        DataError: a quoted cell never ends.
+        DataError: a quoted cell never ends, in a table without tabs.
     """
-    place, row = start, []
+    place, row = start, list[Cell]()
+    width: int | None = None  # of the first row
     while place < len(text):
         watch.look()
-        cell = _cell_at(text, place, delimiter)
+        cell = _cell_at(text, place, delimiter, len(row), width)
         row.append(cell)
         place = cell.end
         if text.startswith(delimiter, place):
@@ -177,36 +183,63 @@ def rows_of_table(text: str, delimiter: str, watch: ReadingWatch, *, start: int 
                 row.append(Cell(place, place, "", is_quoted=False))
             continue
         yield row
+        width = width or len(row)
         row = []
         place += 2 if text.startswith("\r\n", place) else 1
     if row:
         yield row
 
 
-def _cell_at(text: str, start: int, delimiter: str) -> Cell:
-    if not text.startswith('"', start):
-        end = start
-        while end < len(text) and text[end] not in (delimiter, "\r", "\n"):
-            end += 1
+def _cell_at(text: str, start: int, delimiter: str, num_before: int, width: int | None) -> Cell:
+    """The cell that begins here.
+
+    Args:
+        num_before: cells that its row has before it.
+        width: cells of the first row; None: this is the first.
+    """
+    place = _closing_mark(text, start) if text.startswith('"', start) else None
+    if place is None or (delimiter == "\t" and not _encloses(text, start, place, num_before, width)):
+        end = _end_of_cell(text, start, delimiter)
         return Cell(start, end, text[start:end], is_quoted=False)
-    place = start + 1
-    while True:
-        place = text.find('"', place)
-        if place < 0:
-            line = LineNumbers(text).number_at(start)
-            raise DataError(f"line {line}: a quotation mark opens a cell and is never closed")
-        if not text.startswith('""', place):
-            break
-        place += 2
-    end = place + 1
-    while end < len(text) and text[end] not in (delimiter, "\r", "\n"):
-        end += 1  # what stands behind the closing mark belongs to the cell, as Python's csv reads it
+    if place < 0:
+        line = LineNumbers(text).number_at(start)
+        raise DataError(
+            f"line {line}: a quotation mark opens a cell and is never closed",
+            hint="double the marks that are part of a text, and put the whole cell in marks; or separate the cells with tabs",
+        )
+    # What stands behind the closing mark belongs to the cell, as Python's csv reads it.
+    end = _end_of_cell(text, place + 1, delimiter)
     value = text[start + 1 : place].replace('""', '"') + text[place + 1 : end]
     return Cell(start, end, value, is_quoted=True)
 
 
-# A cell may hold line breaks and other signs that separate cells.
-_QUOTED_CELL = re.compile(rf'(?:^|(?<=[{_DELIMITERS}]))"(?:[^"]|"")*+"')
+def _end_of_cell(text: str, start: int, delimiter: str) -> int:
+    end = start
+    while end < len(text) and text[end] not in (delimiter, "\r", "\n"):
+        end += 1
+    return end
+
+
+def _closing_mark(text: str, start: int) -> int:
+    """The place of the mark that closes the one at `start`; a doubled mark is a part of the cell. -1: there is none."""
+    place = text.find('"', start + 1)
+    while text.startswith('""', place):
+        place = text.find('"', place + 2)
+    return place
+
+
+def _encloses(text: str, start: int, closing: int, num_before: int, width: int | None) -> bool:
+    """Whether two marks in a table with tabs enclose a whole cell; see `_cell_at`.
+
+    Two lone marks of different rows do not: each line from the one to the other is a whole row.
+    """
+    if closing < 0 or text[closing + 1 : closing + 2] not in ("", "\t", "\r", "\n"):
+        return False
+    end = _LINE_END.search(text, closing)
+    lines = _LINE_END.split(text[start : end.start() if end else None])
+    widths = [line.count("\t") + 1 for line in lines]
+    widths[0] += num_before
+    return len(lines) == 1 or width in (None, 1) or any(one != width for one in widths)
 
 
 def _delimiter(text: str) -> str:
@@ -280,7 +313,10 @@ def _written(cell: Cell, delimiter: str, translation: TranslatedSegment) -> str:
     """A cell with another text; it is quoted if it was, or must be."""
     text = string_of(translation)
     # A mark inside a cell without marks around it is plain text, also in the translation.
-    needs_marks = cell.is_quoted or text.startswith('"') or ('"' in text and '"' not in cell.value)
+    if delimiter == "\t" and not cell.is_quoted and cell.value.startswith('"'):
+        needs_marks = text.startswith('"') and text.endswith('"')  # they could be read as marks around the cell
+    else:
+        needs_marks = cell.is_quoted or text.startswith('"') or ('"' in text and '"' not in cell.value)
     return _quoted(text, delimiter, is_quoted=needs_marks)
 
 

@@ -42,7 +42,7 @@ def opened_archive(data: bytes, limits: ReadingLimits = LIMITS) -> zipfile.ZipFi
     if len(parts) > limits.max_parts:
         raise DataError(f"the document has {len(parts)} parts; at most {limits.max_parts} are read")
     unpacked = sum(part.file_size for part in parts)
-    if unpacked > limits.max_unpacked_bytes or unpacked > limits.max_ratio * max(len(data), 1024):
+    if unpacked > min(limits.max_unpacked_bytes, max(limits.max_ratio * len(data), limits.max_bytes_of_any_ratio)):
         raise DataError(
             f"the document has {len(data)} bytes and would take {unpacked / MEBIBYTE:.0f} MiB unpacked: this looks like a zip bomb",
             hint="do not open it, unless you know where it comes from",

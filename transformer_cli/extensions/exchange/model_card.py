@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint.checkpoints import portable_config
 from transformer_cli.checkpoint.run_folder import IMPORTED, RunFolder
-from transformer_cli.checkpoint.trained_files import TrainedFiles
+from transformer_cli.checkpoint.trained_files import DEMONSTRATION, TrainedFiles
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
@@ -20,6 +20,7 @@ from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.extensions.exchange.exported_files import CARD
 from transformer_cli.extensions.exchange.imported_model import FINE_TUNING
+from transformer_cli.process.errors import DataError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import name_of_language
@@ -153,7 +154,7 @@ def card_files(
     sections = [
         _head(files, records),
         "## How to use it\n\n" + usage.strip(),
-        _scores(reports, translator),
+        _scores(reports, translator) or _recorded_scores(files),
         _data(files, options, records),
         _training(files, records, pictures),
         *_examples(reports),
@@ -161,7 +162,7 @@ def card_files(
     ]
     if notes:
         sections.insert(2, "## Checked\n\n" + "\n".join(f"- {note}" for note in notes))
-    metadata = card_metadata(files.config, reports, options, library)
+    metadata = card_metadata(files.config, reports, options, library, name=name_on_card(files))
     text = f"---\n{metadata}---\n\n" + "\n\n".join(filter(None, sections)) + "\n"
     return {CARD: text.encode(), **{name: svg.encode() for name, svg in pictures.items()}}
 
@@ -192,6 +193,11 @@ def _imported_from(files: TrainedFiles) -> str | None:
     return on_one_line(origin, 200) if isinstance(origin, str) else None
 
 
+def name_on_card(files: TrainedFiles) -> str:
+    """The name of the run: as its config has it, or as people name the model that comes with tfm."""
+    return DEMONSTRATION if files.is_demonstration else files.config.name
+
+
 def _head(files: TrainedFiles, records: RunRecords) -> str:
     config = files.config
     ways = [f"{name_of_language(one.source)} to {name_of_language(one.target)}" for one in config.data.directions]
@@ -203,7 +209,7 @@ def _head(files: TrainedFiles, records: RunRecords) -> str:
         made = f"Imported by tfm{version}: {origin}."
     with_ssru = " (SSRU in place of self-attention)" if model.decoder_layer == "ssru" else ""
     return (
-        f"# {config.name}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
+        f"# {name_on_card(files)}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
         f"{model.decoder_layers} decoder layers{with_ssru} of width {model.d_model}, {model.num_heads} heads, "
         f"{files.source_tokenizer.vocab_size:,} source and {files.target_tokenizer.vocab_size:,} target tokens "
         f"({config.tokenizer.kind}). {made}"
@@ -212,7 +218,7 @@ def _head(files: TrainedFiles, records: RunRecords) -> str:
 
 def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
     if not reports:
-        return "## Scores\n\nNot measured: the validation pairs are not in the folder of the run."
+        return ""
     decoding = translator.decoding
     without = "" if decoding.repair else " without the repairs of `tfm`, which other programs do not have,"
     lines = [
@@ -229,6 +235,32 @@ def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
             row = f"{score.name} | {score.value:.1f}{spread} | `{_cell(score.signature)}`"
             lines.append(f"| {report.direction} | {report.num_sentences} | {row} |")
     return "\n".join(lines)
+
+
+def _recorded_scores(files: TrainedFiles) -> str:
+    """Those of the last validation of the training, where the pairs are not there to measure others."""
+    reason = "the validation pairs are not in the folder of the run"
+    try:
+        validation = files.checkpoint.validation().values
+        step, num_sentences = int(validation["step"]), int(validation["num_sentences"])
+        rows = [
+            f"| {_cell(one['name'])} | {one['value']:.1f} | `{_cell(one['signature'])}` |"
+            for one in validation["scores"]
+        ]
+    except (DataError, KeyError, TypeError, ValueError):
+        rows = []
+    if not rows:
+        return f"## Scores\n\nNot measured: {reason}."
+    lines = [
+        "## Scores",
+        "",
+        f"Measured in the training, at step {step:,}, on {num_sentences:,} sentences of the validation split. "
+        f"Nothing was measured for this card: {reason}.",
+        "",
+        "| score | value | signature |",
+        "|---|--:|---|",
+    ]
+    return "\n".join([*lines, *rows])
 
 
 def _data(files: TrainedFiles, options: CardOptions, records: RunRecords) -> str:
@@ -310,7 +342,9 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def card_metadata(config: Config, reports: Sequence[DirectionReport], options: CardOptions, library: str) -> str:
+def card_metadata(
+    config: Config, reports: Sequence[DirectionReport], options: CardOptions, library: str, *, name: str
+) -> str:
     """The metadata as YAML; nothing that neither the run nor the user says.
 
     Raises:
@@ -323,7 +357,7 @@ def card_metadata(config: Config, reports: Sequence[DirectionReport], options: C
         EvalResult(
             task_type="translation",
             dataset_type="validation",
-            dataset_name=f"validation split of {config.name}",
+            dataset_name=f"validation split of {name}",
             dataset_config=str(report.direction),
             dataset_split="validation",
             metric_type=score.name.lower(),
@@ -344,7 +378,7 @@ def card_metadata(config: Config, reports: Sequence[DirectionReport], options: C
         datasets=_datasets(config) or None,
         metrics=["bleu", "chrf"] if results else None,
         base_model=options.base_model,
-        model_name=config.name,
+        model_name=name,
         eval_results=results or None,
     )
     return f"{metadata.to_yaml()}\n"

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from transformer_cli.config import FileCorpus, FilesData, ModelConfig
 from transformer_cli.config.data import CleaningConfig
+from transformer_cli.config.refusal import plain_reason
 from transformer_cli.extensions.exchange.pickled_weights import read_pickled
 from transformer_cli.process.device import require_memory
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
@@ -163,7 +164,7 @@ def fitting_config(settings: Mapping[str, Any], origin: str, hint: str | None = 
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"{one}: " for one in first["loc"])
-        problem = first["msg"].removeprefix("Value error, ")
+        problem = plain_reason(first)
         raise DataError(f"{origin}: these sizes fit no model of ours: {place}{problem}", hint=hint) from error
 
 

@@ -5,8 +5,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from tqdm.utils import disp_len
+from hypothesis import given
+from hypothesis import strategies as st
+from tqdm.utils import disp_len, disp_trim
 
+from transformer_cli.extensions.lessons.explaining import terminal_lines
 from transformer_cli.extensions.lessons.explaining.attention_pictures import draw_slide, png_of
 from transformer_cli.extensions.lessons.explaining.explainer import Explainer
 from transformer_cli.extensions.lessons.explaining.explanation import LineExplanation
@@ -184,3 +187,20 @@ def test_a_slide_is_a_png_of_sixteen_to_nine(line: str) -> None:
     assert png.startswith(b"\x89PNG")
     width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
     assert (width, height) == (1920, 1080)
+
+
+def test_no_more_of_a_long_text_is_measured_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step measured the whole of each hypothesis: with 600 words that took more time than all else."""
+    explained = explanation(" ".join(["uno due tre quattro"] * 4))
+    lengths = []
+    monkeypatch.setattr(terminal_lines, "disp_len", lambda text: lengths.append(len(text)) or disp_len(text))
+    for sentence in explained.sentences:
+        assert list(step_lines(explained, sentence, Paint(False), 1))
+    assert max(lengths) <= terminal_lines._LEAST_ROOM
+
+
+@given(st.text(st.sampled_from("ab \u6f22\u5b57"), max_size=12), st.integers(2, 8))
+def test_the_end_of_a_text_is_cut_to_its_columns(text: str, room: int) -> None:
+    whole = text if disp_len(text) <= room else f"\u2026{disp_trim(text[::-1], room - 1)[::-1]}"
+    assert terminal_lines._end_of(text, room) == whole
+    assert disp_len(whole) <= room

@@ -268,6 +268,7 @@ def _grids(
 
 _PROBABILITY_BAR_WIDTH = 16
 _MAX_DROPPED = 4
+_LEAST_ROOM = 20  # columns of a text
 _SIGNS = {"chosen": "*", "kept": "+", "finished": "=", "dropped": "-"}
 
 
@@ -279,7 +280,7 @@ def step_lines(explanation: LineExplanation, sentence: ExplainedSentence, paint:
         f"({search['length_normalization']}, alpha {search['length_penalty']:g}); "
         "* on the best path, + kept, = finished, - dropped"
     )
-    texts = _texts(nodes)
+    texts = _texts(nodes, max(_LEAST_ROOM, width) + 1)
     best = sentence.hypotheses[0].tokens
     for step in range(1, 1 + max(node.step for node in nodes)):
         of_step = sorted((one for one in nodes if one.step == step), key=lambda one: -one.score)
@@ -309,7 +310,7 @@ def _beam(nodes: list[BeamNode], texts: dict[int, str], paint: Paint, width: int
         if node.state == "dropped" and num_dropped > _MAX_DROPPED:
             continue
         numbers = f"{node.score:>8.3f} = {node.total:>8.3f} / {node.length_penalty:.3f}"
-        room = max(20, width - len(numbers) - 10)
+        room = max(_LEAST_ROOM, width - len(numbers) - 10)
         text = padded(_end_of(texts[node.node], room), room).rstrip()
         yield paint(f"      {_SIGNS[node.state]} {numbers}  {text}", node.state)
     if num_dropped > _MAX_DROPPED:
@@ -318,16 +319,19 @@ def _beam(nodes: list[BeamNode], texts: dict[int, str], paint: Paint, width: int
 
 def _end_of(text: str, room: int) -> str:
     """The end of a text, in at most so many columns; a Chinese character takes two."""
-    return text if disp_len(text) <= room else f"…{disp_trim(text[::-1], room - 1)[::-1]}"
+    # No character has less than one column. Measuring the whole of long texts, again and again, took most of the time.
+    if len(text) <= room and disp_len(text) <= room:
+        return text
+    return f"…{disp_trim(text[: -room - 1 : -1], room - 1)[::-1]}"
 
 
-def _texts(nodes: tuple[BeamNode, ...]) -> dict[int, str]:
-    """The pieces from the root to each node, with a space between them."""
+def _texts(nodes: tuple[BeamNode, ...], width: int) -> dict[int, str]:
+    """The pieces from the root to each node, with a space between them; of long texts, the end that is shown, and a little more."""
     texts: dict[int, str] = {}
     for node in nodes:
         before = "" if node.parent is None else texts[node.parent]
         piece = "" if node.parent is None else on_one_line(node.piece)
-        texts[node.node] = f"{before} {piece}".strip()
+        texts[node.node] = f"{before} {piece}".strip()[-width:]
     return texts
 
 
