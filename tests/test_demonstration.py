@@ -78,7 +78,7 @@ def test_its_card_has_the_scores_of_its_training_and_the_name_that_people_type(
     assert [one["name"] for one in scores] == ["BLEU", "chrF"]
     for score in scores:
         assert f"| {score['name']} | {score['value']:.1f} |" in found.output
-    assert "at step 6,000, on 500 sentences of the validation split" in found.output
+    assert f"at step {json.loads(metrics[-1])['step']:,}, on 500 sentences of the validation split" in found.output
 
 
 def test_the_folder_names_no_path_of_a_machine() -> None:
