@@ -48,14 +48,14 @@ def translated_with_end_marks(
         return translator.translate_texts(texts)
     decoding = translator.decoding.model_copy(update={"repair": False, "num_best": 1})
     plain = replace(translator, decoding=decoding, estimates=False)
-    asked = [form for of_text in forms.values() for form in of_text]
+    asked = [marked for of_text in forms.values() for marked in of_text]
     found = iter(plain.translate_texts([texts[place] for place in forms] + asked))
     limits = {place: next(found).score + _CLEARLY_BETTER for place in forms}
     read = list(texts)
     for place, of_text in forms.items():
-        for form in of_text:
+        for marked in of_text:
             if (score := next(found).score) > limits[place]:
-                read[place], limits[place] = form, score
+                read[place], limits[place] = marked, score
     return [
         each if text is one else _without_added_mark(replace(each, source=text.text))
         for each, text, one in zip(translator.translate_texts(read), texts, read, strict=True)
