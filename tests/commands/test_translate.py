@@ -121,7 +121,7 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
     tfm_here: TfmHere,
 ) -> None:
     typed = tfm_here("translate", "Where is the station?", "Good morning.")
-    assert typed.text == "Où se trouve la gare ?\nBonjour !\n"
+    assert typed.text == "Où se trouve la gare ?\nBonjour.\n"
     assert typed.talk.count("the small demonstration model that comes with tfm answers") == 1
     assert "tfm init TABLE" in typed.talk
     assert "quotation marks" not in typed.talk
@@ -139,8 +139,8 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
     os.write(pipe, b"Good morning.\n")
     os.close(pipe)
     for arguments, text in (
-        (("--input", "in.txt"), "Bonjour !\n"),
-        (("--input", f"/dev/fd/{piped}"), "Bonjour !\n"),
+        (("--input", "in.txt"), "Bonjour.\n"),
+        (("--input", f"/dev/fd/{piped}"), "Bonjour.\n"),
         (("--input", "-", "--format", "html"), "<p>Le <b>chien</b> est gros.</p>\n"),
         (("--input", "in.html"), "<p>Le <b>chien</b> est gros.</p>\n"),
     ):
@@ -148,7 +148,7 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
         assert (found.exit_code, found.text) == (0, text)
         assert "the small demonstration model that comes with tfm answers" in found.talk
     named = tfm_here("translate", "--run", "demonstration", "--input", "in.txt")
-    assert named.text == "Bonjour !\n"
+    assert named.text == "Bonjour.\n"
     assert "no run under" not in named.talk
 
 

@@ -181,7 +181,7 @@ def test_the_config_gives_the_model_its_cutoff_with_the_values_of_the_paper(tmp_
         ("training.r_drop=1.0", r"training\.r_drop .* does not go together with training\.simcut"),
         ("training.word_dropout=0.1", r"training\.word_dropout cuts embeddings in both passes"),
         ("training.simcut.probability=1.0", "less than 1"),
-        ("training.simcut.weight=0", "greater than 0"),
+        ("training.simcut.weight=0", "more than 0"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(override: str, said: str) -> None:
