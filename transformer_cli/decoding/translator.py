@@ -448,9 +448,11 @@ class Translator:
         if any(each.spans for each in texts):
             return self._with_spans(texts, form)
         # Most texts end as their translations do, and the model has read them as they stand.
+        plain = [PLAIN_END.search(text.text) and not text.written for text in texts]
+        found = self.translate_texts(texts) if all(plain) else translated_with_end_marks(self, texts, form)
         return [
-            each if PLAIN_END.search(text.text) and not text.written else form.finished(text, each)
-            for text, each in zip(texts, translated_with_end_marks(self, texts, form), strict=True)
+            each if is_plain else form.finished(text, each)
+            for text, each, is_plain in zip(texts, found, plain, strict=True)
         ]
 
     def _with_lost_brackets(
