@@ -116,6 +116,7 @@ def test_a_mark_inside_a_cell_without_marks_is_plain_text_afterwards_too() -> No
         '"\t\n start \t\n end",text\nx,the house\n',
         "name;text\rA, B, C, D;the house\r",
         '5" pipe;text\n6" pipe, 7" pipe;the house\n',
+        '"open\ttext\nHe said "b", c, d\tthe house\n',
     ],
 )
 def test_signs_inside_quoted_names_and_other_line_ends_do_not_decide_the_delimiter(text: str) -> None:
