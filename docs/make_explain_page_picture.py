@@ -1,4 +1,4 @@
-"""Makes docs/pictures/explain-page.png and its narrow and dark forms: what a browser shows of `tfm explain --html`, for the model of docs/run.
+"""Makes docs/pictures/explain-page.png and its narrow and dark forms: what a browser shows of `tfm explain --html`, for the model of docs/demonstration.
 
     python docs/make_explain_page_picture.py
 
@@ -30,7 +30,7 @@ def main() -> None:
             "explain",
             SENTENCE,
             "--run",
-            "docs/run",
+            "docs/demonstration",
         ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         subprocess.run([*command, "--html", str(page)], cwd=ROOT, env=environment, check=True)

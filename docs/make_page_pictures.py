@@ -1,6 +1,6 @@
 """Makes the pictures of docs/the_page.md, and page.png with its narrow and dark forms: what a browser shows of a server that runs.
 
-    tfm serve --run docs/run --port 5000
+    tfm serve --run docs/demonstration --port 5000
     python docs/make_page_pictures.py http://127.0.0.1:5000/
 
 The forms of page.png are page.png, page-dark.png, page-narrow.png and page-narrow-dark.png.
@@ -50,15 +50,15 @@ class Camera(Browser):
 def main() -> None:
     """Take all pictures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("address", help="of a server with an English-Italian run")
+    parser.add_argument("address", help="of a server with an English-French run")
     camera = Camera(parser.parse_args().address)
     try:
         for theme, end in (("light", ""), ("dark", "-dark")):
             camera.open(TEXT, 1240, 560, theme)
-            camera.choose_word(6)
+            camera.choose_word(5)
             camera.take(PICTURES / f"page{end}.png")
             camera.open(TEXT, 360, 720, theme)
-            camera.choose_word(6)
+            camera.choose_word(5)
             camera.take(PICTURES / f"page-narrow{end}.png")
         camera.open(ONE, 1400, 1200, "dark")
         camera.see_inside("attention")

@@ -1,7 +1,10 @@
 """Likely words: their probabilities are those of the model, and a translation can begin with each of them."""
 
+from pathlib import Path
+
 import pytest
 
+from transformer_cli import load_translator
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.extensions.serving.sentences import likely_words
@@ -17,6 +20,7 @@ ITALIAN = [
     "Il treno blu-verde parte alle 10:30, credo.",
 ]
 LINE = "uno due tre"
+ROOT = Path(__file__).parents[3]
 
 
 def no_check() -> None:
@@ -49,7 +53,7 @@ def test_whole_words_have_the_probabilities_of_their_tokens(prefix: str) -> None
 
 
 def completions(translator: Translator, source_ids: tuple[int, ...], before: tuple[int, ...]) -> dict[str, float]:
-    """By hand: for each first token, the word that grows token by token until the most probable token begins another one."""
+    """By hand: for each first token, the word that grows token by token until it is whole and the most probable token begins another one."""
     tokenizer, engine = translator.pipeline.target_tokenizer, translator.engine
     goes_on = set(tokenizer.continuing_ids)
     words: dict[str, float] = {}
@@ -58,8 +62,8 @@ def completions(translator: Translator, source_ids: tuple[int, ...], before: tup
         ids, probability = [*before, token], float(first[token])
         while len(ids) < len(before) + 20 and probability > 1e-6:
             following = engine.next_token_probabilities(source_ids, tuple(ids))
-            best = int(following.argmax())
-            if best not in goes_on:
+            best, word = int(following.argmax()), ids[len(before) :]
+            if best not in goes_on and tokenizer.has_whole_characters(word) and tokenizer.decode(word).strip():
                 break
             ids.append(best)
             probability *= float(following[best])
@@ -107,3 +111,13 @@ def test_it_ends_when_nobody_waits_any_more() -> None:
 def test_what_the_model_cannot_read_or_write_is_refused(line: str, prefix: str) -> None:
     with pytest.raises(DataError):
         likely_words(small_translator(), line, prefix, num_words=4, check=no_check)
+
+
+@pytest.mark.long
+def test_a_mark_has_the_space_before_it_and_stands_once() -> None:
+    """French has a space before a question mark: a token of its own, and no word."""
+    french = load_translator(ROOT / "docs/demonstration")
+    found = likely_words(french, "Where is the station?", "Où se trouve la gare", num_words=6, check=no_check)
+    assert (found[0].text, found[0].prefix) == (" ?", "Où se trouve la gare ?")
+    assert found[0].probability > 0.5
+    assert [one.text.strip() for one in found].count("?") == 1

@@ -425,6 +425,8 @@ def _explained(translator: Translator, sentence: str, prefix: str) -> Mapping[st
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from transformer_cli.text.tokenizer import Tokenizer
+
 # A word of more tokens than this is left out.
 _MAX_TOKENS = 16
 # First tokens that are less probable than this make no likely word.
@@ -447,6 +449,8 @@ class _Source:
     """What the model is asked about one source."""
 
     engine: Engine
+    tokenizer: "Tokenizer"
+    """Of the target."""
     source_ids: TokenIds
     continuing_ids: frozenset[int]
     check: Callable[[], None]
@@ -457,12 +461,18 @@ class _Source:
         return self.engine.next_token_probabilities(self.source_ids, prefix)
 
     def word_after(self, prefix: TokenIds, first: int, probability: float) -> tuple[TokenIds, float] | None:
-        """The most probable word that begins with a token, and its probability; None if it does not end."""
+        """The most probable word that begins with a token, and its probability; None if it does not end.
+
+        A space alone, as French has it before a question mark, or a part of a character is no word yet.
+        """
         word: TokenIds = (first,)
         while len(word) <= _MAX_TOKENS:
             best_probability, best = self.next_probabilities((*prefix, *word)).max(0)
-            if int(best) not in self.continuing_ids:
+            is_word = self.tokenizer.has_whole_characters(word) and self.tokenizer.decode(word).strip()
+            if is_word and int(best) not in self.continuing_ids:
                 return word, probability
+            if int(best) == self.tokenizer.eos_id:
+                return None
             word, probability = (*word, int(best)), probability * float(best_probability)
         return None
 
@@ -497,7 +507,7 @@ def likely_words(
     specials = [tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id]
     excluded = frozenset([*specials, *tokenizer.tag_ids])
     continuing = frozenset(tokenizer.continuing_ids)
-    source = _Source(translator.engine, source_ids, continuing, check)
+    source = _Source(translator.engine, tokenizer, source_ids, continuing, check)
     written = tokenizer.decode(before)
     found: dict[str, LikelyWord] = {}
     first_probabilities = source.next_probabilities(before)
@@ -509,12 +519,13 @@ def likely_words(
         if token in excluded or (before and token in continuing):
             continue
         word = source.word_after(before, token, probability)
-        if word is None or not tokenizer.has_whole_characters(word[0]):
+        if word is None:
             continue
         text = tokenizer.decode([*before, *word[0]])
         of_word = text[len(written) :]
-        if text.startswith(written) and of_word.strip() and of_word not in found:
-            found[of_word] = LikelyWord(of_word, text, word[1])
+        shown = of_word.strip()
+        if text.startswith(written) and shown and (shown not in found or word[1] > found[shown].probability):
+            found[shown] = LikelyWord(of_word, text, word[1])
     return sorted(found.values(), key=lambda each: -each.probability)
 
 
