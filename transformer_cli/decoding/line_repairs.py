@@ -15,7 +15,9 @@ from transformer_cli.decoding.brackets import (
     with_empty_brackets,
     without_empty_brackets,
 )
+from transformer_cli.decoding.dates_in_place import with_dates_in_place
 from transformer_cli.decoding.doubts import (
+    DATES,
     MARKS,
     NUMBERS,
     UNSEEN,
@@ -67,6 +69,7 @@ def with_lost_parts(
     ]
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
+    found = with_dates_in_place(translator, lines, found)
     found = _with_notes_in_place(translator, lines, found)
     found = _with_lost_ampersands(translator, lines, found)
     found = _with_lost_empty_brackets(translator, lines, found)
@@ -83,7 +86,7 @@ def with_lost_parts(
 def _may_lose_parts(line: str, translation: Translation) -> bool:
     """Whether a line has something that one of the repairs here looks for; most lines have nothing."""
     return (
-        NUMBERS in translation.doubts
+        not {NUMBERS, DATES}.isdisjoint(translation.doubts)
         or has_odd_case(line)
         or has_span_sign(line)
         or SIGN.search(line) is not None
