@@ -73,9 +73,10 @@ _VOWELS = "aeiou"
 _MOST_STAND_INS = 4
 
 
-def names_of(language: str) -> tuple[str, ...]:
-    """The names of the months and days of the week of a language, casefolded; nothing of one that is not known."""
-    return tuple(_known(language).items) if language in _NAMES else ()
+def names_of(language: str) -> list[str]:
+    """The names of the months and days of the week of a language, casefolded, also in the plural; nothing of one that is not known."""
+    items = _known(language).items if language in _NAMES else {}
+    return [*items, *(f"{name}s" for name, item in items.items() if item >= _NUM_MONTHS)]
 
 
 def has_other_months_or_days(source: str, translation: str, languages: Direction) -> bool:
