@@ -41,6 +41,8 @@ UNREADABLE = "has a source in a script that the model cannot read"
 UNSURE = "is less probable than 99 % of those of the calibration"
 UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
+MADE_UP = "has words that neither its training text nor its source has"
+"""Followed by a colon and the words."""
 NUMBERS = "has other numbers"
 DATES = "has other months or days of the week"
 MARKS = "lacks a sign of its source"
@@ -59,6 +61,7 @@ DOUBTS = (
     UNREADABLE,
     UNSURE,
     UNSEEN,
+    MADE_UP,
     NUMBERS,
     DATES,
     NEGATION,
@@ -236,6 +239,11 @@ def _known_of(language: str) -> _Known:
 def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
     """The doubts without the one that names words which training has not seen."""
     return tuple(doubt for doubt in doubts if not doubt.startswith(UNSEEN))
+
+
+def without_words(doubts: Sequence[str]) -> tuple[str, ...]:
+    """The doubts without those that name words of the source or the translation."""
+    return tuple(doubt for doubt in doubts if not doubt.startswith((UNSEEN, MADE_UP)))
 
 
 def _is_far_too_long(source: str, translation: str) -> bool:

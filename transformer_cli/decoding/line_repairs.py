@@ -24,7 +24,7 @@ from transformer_cli.decoding.doubts import (
     lost_marks,
     with_ampersands,
     with_words_for_ampersands,
-    without_unseen_words,
+    without_words,
 )
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
@@ -206,7 +206,7 @@ def _with_lost_ampersands(
         given = lines[place].given
         if found.is_untranslated or lost_marks(given, found.text, translator.languages.target):
             continue
-        if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
+        if not {*without_words(found.doubts)} <= {*translations[place].doubts}:
             continue
         texts = [
             (with_ampersands(text, given, words, translator.languages), score) for text, score in found.alternatives
@@ -715,7 +715,7 @@ def _may_lack_signs(translation: Translation) -> bool:
 
 def _loses_words(before: Translation, found: Translation) -> bool:
     """Whether a translation has far fewer words than the one before, which only lacked signs."""
-    doubts = without_unseen_words(before.doubts)
+    doubts = without_words(before.doubts)
     if before.is_untranslated or not all(doubt.startswith(MARKS) for doubt in doubts):
         return False
     num_before, num_found = (len(word_spans(each.text)) for each in (before, found))
@@ -724,7 +724,7 @@ def _loses_words(before: Translation, found: Translation) -> bool:
 
 def _num_faults(translation: Translation) -> int:
     """How much is wrong with a translation of a line with signs; nothing if only words are unseen."""
-    return len(without_unseen_words(translation.doubts)) + _is_left(translation)
+    return len(without_words(translation.doubts)) + _is_left(translation)
 
 
 def _is_left(translation: Translation) -> bool:
