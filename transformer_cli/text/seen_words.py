@@ -262,10 +262,12 @@ class WordsOfOneToken:
 def written_words(counts: Mapping[str, int]) -> SeenWords | None:
     """The words of the translations of a corpus, with their endings; None if they are too few to tell which words are made up.
 
+    So are those of a corpus with more words than are kept.
+
     Args:
         counts: as of `SeenWords.of`.
     """
-    if len(counts) < _FEWEST_WORDS:
+    if not _FEWEST_WORDS <= len(counts) <= MOST_WORDS:
         return None
     of_stem = defaultdict[str, list[str]](list)
     for word in most_frequent(counts, counts, _MOST_WITH_ENDINGS):
@@ -301,7 +303,7 @@ def made_up_words(source: str, translation: str, written: SeenWords) -> tuple[st
     read = folded(source)
     of_source = {form for word in _WORD.findall(read) for form in (word, word.removesuffix("s"))}
     found = {
-        word: None
+        folded(word): word
         for word in _WORD.findall(visible)
         if len(word) >= _FEWEST_LETTERS and word not in written and folded(word) not in of_source
         if not _has_known_ending(folded(word), written)
@@ -309,8 +311,8 @@ def made_up_words(source: str, translation: str, written: SeenWords) -> tuple[st
     known = {*_BESIDE_NUMBER.findall(read), *_ORDINALS}
     for match in _BESIDE_NUMBER.finditer(visible):
         if (ending := folded(match[1])) not in known and f"0{ending}" not in written:
-            found[translation[slice(*match.span())]] = None
-    return tuple(found)
+            found[match[0]] = translation[slice(*match.span())]
+    return tuple(found.values())
 
 
 def _has_known_ending(word: str, written: SeenWords) -> bool:
@@ -403,7 +405,7 @@ def read_seen_words(path: Path) -> SeenWords | None:
             raise ValueError("an unknown format")
         written = facts.get("written")
         return replace(SeenWords.from_text(facts["hashes"]), written=written and _of_translations(written))
-    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
         logger.warning(
             "%s: not a list of words, or damaged, so words that the training has not seen are not noticed; tfm calibrate makes it again",
             path,
