@@ -11,10 +11,10 @@ The run must not have seen the text, and its checkpoint should not have been cho
   more than chance (a binomial test, 5 %);
 - the share of green translations, and that of a threshold on the mean log-probability alone, which is chosen by the same
   tests on the whole first half;
-- planted errors: in good translations of the second half a number, a negation or a name is changed by rules. The model
-  reads the changed text (no search), and the same estimate says whether it is green.
+- planted errors: in good translations of the second half a number, a negation, a name, or a month or day of the week is
+  changed by rules. The model reads the changed text (no search), and the same estimate says whether it is green.
 
-The rules for errors are for Italian and German targets.
+The rules for errors are for Italian, French and German targets.
 """
 
 import argparse
@@ -61,6 +61,8 @@ class Errors(NamedTuple):
     """Matches a negation; without it the sentence says the opposite. Its group is the first letter behind it."""
     negated: tuple[str, str]
     """A pattern, and what makes a negative sentence of it."""
+    dates: Sequence[str] = ()
+    """Groups of months and days of the week, as those of the numbers."""
 
 
 ERRORS = {
@@ -70,6 +72,21 @@ ERRORS = {
         "Tom Mary John Maria Luca Anna Sara Marco Berlino Londra",
         r"\b[Nn]on (\w)",
         (r"\b(è|sono|ha|ho) ", r"non \1 "),
+        [
+            "gennaio febbraio marzo maggio giugno luglio settembre novembre dicembre",
+            "lunedì martedì mercoledì giovedì venerdì sabato",
+        ],
+    ),
+    "fr": Errors(
+        ["deux trois quatre cinq six sept huit dix vingt trente cent"],
+        ["Tom Mary John Marie Boston Paris Italie Japon Ken Bob Jim Alice"],
+        "Tom Mary John Marie Luc Anne Sara Marc Berlin Londres",
+        r"\bne (\w)",
+        (r"\b(est|sont|ai|a|suis) ", r"n'\1 pas "),
+        [
+            "janvier février mars mai juin juillet septembre novembre décembre",
+            "lundi mardi mercredi jeudi vendredi samedi dimanche",
+        ],
     ),
     # Captions of pictures name nobody: one person becomes another one with the same article.
     "de": Errors(
@@ -123,7 +140,7 @@ class Planted(NamedTuple):
 
 def planted(rows: Sequence[Scored], below: float, language: str, dice: random.Random) -> list[Planted]:
     """Errors in good translations, as many of each kind as there are, at most `NUM_ERRORS` together."""
-    found: dict[str, list[Planted]] = {"number": [], "negation": [], "name": []}
+    found: dict[str, list[Planted]] = {"number": [], "negation": [], "name": [], "date": []}
     for line, (translation, score) in enumerate(rows):
         details = translation.details
         if score < below or details is None or len(details.parts) != 1:
@@ -141,6 +158,7 @@ def _changed(text: str, errors: Errors, dice: random.Random) -> list[tuple[str, 
     changes = []
     groups = [("number", group, group) for group in errors.numbers]
     groups += [("name", group, errors.new_names or group) for group in errors.names]
+    groups += [("date", group, group) for group in errors.dates]
     for kind, known, others in groups:
         places = [match for match in re.finditer(r"\w+", text) if match[0] in known.split()]
         if places:

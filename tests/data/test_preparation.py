@@ -23,6 +23,7 @@ from transformer_cli.data.preparation import (
 )
 from transformer_cli.data.updates import StoredUpdates, Updates
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.text import seen_words
 from transformer_cli.text.seen_words import KNOWS_POSSESSED, SeenWords
 
 TRAIN = [
@@ -105,6 +106,17 @@ def test_no_word_of_held_out_text_gets_into_the_vocabulary(corpus: Path, folder:
     for text in ("topo", "Segreto", "beve"):
         assert data.source_tokenizer.encode(text) == [data.source_tokenizer.unk_id]
     assert data.source_tokenizer.decode(data.source_tokenizer.encode("gatto")) == "gatto"
+
+
+def test_the_words_of_the_translations_are_recorded_if_they_are_many(
+    corpus: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen_words, "_FEWEST_WORDS", 3)
+    found = prepare_data(config_of(corpus), folder).seen_words
+    assert found is not None
+    assert found.written is not None
+    words = {match[0].casefold() for pair in CLEAN for match in re.finditer(r"[^\W\d_]+", pair.target)}
+    assert all(word in found.written for word in words)
 
 
 def test_the_words_of_the_training_text_are_recorded(corpus: Path, folder: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from transformer_cli.decoding.doubts import UNSEEN
+from transformer_cli.decoding.doubts import MADE_UP, UNSEEN
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import warn_of_lines
 
@@ -50,7 +50,9 @@ def test_lines_are_told_in_ranges_and_many_of_them_with_the_option_that_names_al
 
 
 def test_many_unseen_words_are_told_with_the_option_that_names_all(caplog: pytest.LogCaptureFixture) -> None:
-    marked = replace(PLAIN, doubts=(f"{UNSEEN}: {', '.join('abcdefg')}",))
-    assert messages_of(caplog, marked) == [
-        f"line 1: the translation {UNSEEN}: a, b, c, d, e and 2 more (tfm translate --json tells all)"
+    marked = replace(PLAIN, doubts=(f"{UNSEEN}: {', '.join('abcdefg')}", f"{MADE_UP}: x"))
+    other = replace(PLAIN, doubts=(f"{MADE_UP}: y, z",))
+    assert messages_of(caplog, marked, other) == [
+        f"line 1: the translation {UNSEEN}: a, b, c, d, e and 2 more (tfm translate --json tells all)",
+        f"lines 1, 2: the translation {MADE_UP}: x, y, z",
     ]

@@ -21,6 +21,8 @@ from transformer_cli.decoding import (
     Translation,
     UnknownWords,
 )
+from transformer_cli.decoding.doubts import MADE_UP
+from transformer_cli.decoding.glossary import AppliedTerm
 from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.decoding.translation import TranslatedPiece
 from transformer_cli.text.seen_words import SeenWords
@@ -118,6 +120,17 @@ def test_a_word_that_is_read_in_a_known_spelling_has_been_seen() -> None:
     spellings = KnownSpellings(train_tokenizer(["uno perch\u00e9"] * 2, TokenizerConfig()))
     knowing = replace(pipeline(), seen_words=seen, spellings=spellings)
     assert knowing.unseen_words(Translation("uno perche due", "", 0.0, ())) == ("due",)
+
+
+def test_words_that_the_model_makes_up_are_named_but_not_those_of_a_term_or_a_memory() -> None:
+    seen = replace(SeenWords.of({"uno": 1}), written=SeenWords.of({"wolf": 1}))
+    knowing = replace(pipeline(), seen_words=seen)
+    translation = Translation("uno", "wolf hallations", 0.0, ())
+    assert knowing.doubts_about_words(translation) == (f"{MADE_UP}: hallations",)
+    term = AppliedTerm("uno", "hallations", is_applied=True)
+    for each in (replace(translation, terms=(term,)), replace(translation, is_from_memory=True)):
+        assert knowing.doubts_about_words(each) == ()
+    assert replace(pipeline(), seen_words=SeenWords.of({"uno": 1})).doubts_about_words(translation) == ()
 
 
 def test_equal_texts_become_one_alternative_and_line_breaks_become_spaces() -> None:

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from transformer_cli.text.seen_words import (
     WordCounts,
     WordsOfOneToken,
     folded,
+    made_up_words,
     read_seen_words,
     unseen_words,
     word_pattern,
     write_seen_words,
+    written_words,
 )
 
 WORDS = ["the", "cat", "is", "on", "table", "and", "said", "that", "ein", "liegt", "auf", "dem"]
@@ -80,7 +83,17 @@ def test_three_letters_of_the_file_are_enough_for_a_word() -> None:
     assert len(found.to_text()) < 3 * len(found)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"format": 9, "hashes": ""}', '{"format": 1, "hashes": "?"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"format": 9, "hashes": ""}',
+        '{"format": 1, "hashes": "?"}',
+        f'{{"format": 1, "hashes": "{SEEN.to_text()}", "written": {{"hashes": "{SEEN.to_text()}", "endings": []}}}}',
+        f'{{"format": 1, "hashes": "{SEEN.to_text()}", "written": "a"}}',
+    ],
+)
 def test_a_damaged_file_is_named_and_nothing_is_known(
     tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -194,3 +207,71 @@ def test_what_never_belonged_to_a_common_noun_in_training_is_named(source: str, 
     assert unseen_words(source, "", earlier, "en") == ()
     both = earlier.joined(SeenWords.of({KNOWS_POSSESSED: 1}))
     assert unseen_words(source, "", both, "en") == ()
+
+
+STEMS = ["".join(each) for each in product("bcdf", "aeiou", "lmn")]  # 60
+FRENCH = {stem + ending: 2 for stem in STEMS for ending in ("er", "ons")}
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> SeenWords:
+    """The words of translations, of which some words have two endings."""
+    monkeypatch.setattr(seen_words, "_FEWEST_WORDS", 100)
+    counts = WordCounts("fr", knows_numbers=True)
+    counts.add([*FRENCH, "chanter,", "halle", "20kilos", "\u00e9l\u00e8ve"], [1] * (len(FRENCH) + 4))
+    found = written_words(counts.of_words())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "made_up"),
+    [
+        ("He sings.", "Baler \u00e9l\u00e8ve.", ()),
+        ("He sings.", "Hallations \u00e9l\u00e8ve.", ("Hallations",)),
+        ("He sings.", "Chantons.", ()),  # chanter, as baler and balons
+        ("He sings.", "Chantition.", ("Chantition",)),
+        ("Hallations.", "hallations", ()),  # a copy
+        ("The Smiths sing.", "Smith chantons.", ()),
+        ("He sings.", "B c d.", ()),
+        ("Three cats.", "Baler 3issent.", ("3issent",)),
+        ("The 2nd cat.", "Baler 2neu, 2i\u00e8me et 2nd.", ("2neu",)),
+        ("20 cats.", "Baler 5kilos, 3x et 14h30.", ()),
+        ("See https://hallations.org and {hallations}.", "Baler https://hallations.org et {hallations}.", ()),
+        ("He sings.", "Hallations, hallations et zzz.", ("hallations", "zzz")),
+    ],
+)
+def test_words_that_are_made_up_are_found(
+    written: SeenWords, source: str, translation: str, made_up: tuple[str, ...]
+) -> None:
+    counts = WordCounts("fr")
+    counts.add(["et"], [1])
+    known = replace(written.joined(SeenWords.of(counts.of_words())), endings=written.endings)
+    assert made_up_words(source, translation, known) == made_up
+
+
+def test_the_words_of_translations_are_in_the_file(tmp_path: Path, written: SeenWords) -> None:
+    path = tmp_path / "seen_words.json"
+    both = replace(SEEN, written=written)
+    write_seen_words(path, both)
+    assert read_seen_words(path) == both
+    assert ("er", "ons") in written.endings
+    assert "chanter" not in path.read_text(), "words are hashes"
+
+
+def test_either_of_two_models_may_write_what_it_has_read(written: SeenWords) -> None:
+    other = replace(SEEN, written=SeenWords.of({"hallations": 1}))
+    both = replace(SEEN, written=written)
+    for found in (both.common(other), both.joined(other)):
+        assert found.written is not None
+        assert "hallations" in found.written
+        assert "chanter" in found.written
+        assert found.written.endings == written.endings
+    assert both.joined(SEEN).written is None, "what one of them has read is not known"
+
+
+@pytest.mark.parametrize("most", [seen_words.MOST_WORDS, 10])
+def test_too_few_or_too_many_words_do_not_tell_what_is_made_up(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_words, "MOST_WORDS", most)
+    monkeypatch.setattr(seen_words, "_FEWEST_WORDS", 100 if most == 10 else 1000)
+    assert written_words(FRENCH) is None

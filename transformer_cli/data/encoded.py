@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -35,7 +35,14 @@ from transformer_cli.data.pairs import (
 from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.seen_words import KNOWS_POSSESSED, MAY_POSSESS, SeenWords, WordCounts
+from transformer_cli.text.seen_words import (
+    KNOWS_POSSESSED,
+    MAY_POSSESS,
+    SeenWords,
+    WordCounts,
+    has_endings,
+    written_words,
+)
 from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizers, read_tokenizers, tokenizer_files
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
@@ -271,11 +278,13 @@ def encode_short_pairs(
 
 
 def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords:
-    """The words of the sources of a corpus."""
+    """The words of the sources of a corpus, and those of their translations."""
     import pyarrow as pa
     from pyarrow import compute
 
     counts = [WordCounts(direction.source) for direction in data.directions]
+    written = WordCounts(data.directions[0].target, knows_numbers=True)
+    is_written = all(has_endings(direction.target) for direction in data.directions)
     for rows in batches:
         for number, count in enumerate(counts):
             of_direction = rows
@@ -289,12 +298,15 @@ def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords:
             pieces = compute.utf8_split_whitespace(sources).flatten()
             found = pieces.value_counts()
             count.add(found.field(0).to_pylist(), found.field(1).to_pylist())
+        if is_written:
+            found = compute.utf8_split_whitespace(rows.column("target")).flatten().value_counts()
+            written.add(found.field(0).to_pylist(), found.field(1).to_pylist())
     words: Counter[str] = Counter()
     for count in counts:
         words.update(count.of_words())
     if any(count.knows_possessed for count in counts):
         words[KNOWS_POSSESSED] = words.total()  # never left out
-    return SeenWords.of(words)
+    return replace(SeenWords.of(words), written=written_words(written.of_words()))
 
 
 # The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding.

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding.months_and_days import has_other_months_or_days, names_of
 from transformer_cli.decoding.numbers_in_text import (
     counted_words,
     has_number_sign,
@@ -40,7 +41,10 @@ UNREADABLE = "has a source in a script that the model cannot read"
 UNSURE = "is less probable than 99 % of those of the calibration"
 UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
+MADE_UP = "has words that neither its training text nor its source has"
+"""Followed by a colon and the words."""
 NUMBERS = "has other numbers"
+DATES = "has other months or days of the week"
 MARKS = "lacks a sign of its source"
 """Followed by a colon and what it lacks: signs, an ellipsis inside a sentence, an abbreviation such as e.g., a question mark."""
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
@@ -57,7 +61,9 @@ DOUBTS = (
     UNREADABLE,
     UNSURE,
     UNSEEN,
+    MADE_UP,
     NUMBERS,
+    DATES,
     NEGATION,
     MARKS,
     BESIDE_PLACEHOLDER,
@@ -193,6 +199,8 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         UNREADABLE: not (source.isascii() or here.letters.issuperset(source))
         and _is_in_other_scripts(source, languages.source),
         NUMBERS: has_number and has_other_numbers(source, translation, languages, read, written),
+        DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
+        and has_other_months_or_days(source, translation, languages),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
     }
@@ -207,6 +215,8 @@ class _Known(NamedTuple):
     """Words."""
     numbers: frozenset[str]
     """The words of which numbers from two on consist, casefolded."""
+    dates: frozenset[str]
+    """The words of which names of months and days of the week consist, casefolded."""
     negations: frozenset[str]
     letters: frozenset[str]
     """Signs of a text in Latin letters, without the letters of scripts that the language does not use."""
@@ -220,6 +230,7 @@ def _known_of(language: str) -> _Known:
         code,
         frequent_words(code),
         frozenset(_tokens(" ".join(counted_words(code)))),
+        frozenset(_tokens(" ".join(names_of(code)))),
         word_list(_NEGATIONS.get(code, "")),
         frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
     )
@@ -228,6 +239,11 @@ def _known_of(language: str) -> _Known:
 def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
     """The doubts without the one that names words which training has not seen."""
     return tuple(doubt for doubt in doubts if not doubt.startswith(UNSEEN))
+
+
+def without_words(doubts: Sequence[str]) -> tuple[str, ...]:
+    """The doubts without those that name words of the source or the translation."""
+    return tuple(doubt for doubt in doubts if not doubt.startswith((UNSEEN, MADE_UP)))
 
 
 def _is_far_too_long(source: str, translation: str) -> bool:

@@ -15,14 +15,16 @@ from transformer_cli.decoding.brackets import (
     with_empty_brackets,
     without_empty_brackets,
 )
+from transformer_cli.decoding.dates_in_place import with_dates_in_place
 from transformer_cli.decoding.doubts import (
+    DATES,
     MARKS,
     NUMBERS,
     UNSEEN,
     lost_marks,
     with_ampersands,
     with_words_for_ampersands,
-    without_unseen_words,
+    without_words,
 )
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
@@ -67,6 +69,7 @@ def with_lost_parts(
     ]
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
+    found = with_dates_in_place(translator, lines, found)
     found = _with_notes_in_place(translator, lines, found)
     found = _with_lost_ampersands(translator, lines, found)
     found = _with_lost_empty_brackets(translator, lines, found)
@@ -83,7 +86,7 @@ def with_lost_parts(
 def _may_lose_parts(line: str, translation: Translation) -> bool:
     """Whether a line has something that one of the repairs here looks for; most lines have nothing."""
     return (
-        NUMBERS in translation.doubts
+        not {NUMBERS, DATES}.isdisjoint(translation.doubts)
         or has_odd_case(line)
         or has_span_sign(line)
         or SIGN.search(line) is not None
@@ -203,7 +206,7 @@ def _with_lost_ampersands(
         given = lines[place].given
         if found.is_untranslated or lost_marks(given, found.text, translator.languages.target):
             continue
-        if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
+        if not {*without_words(found.doubts)} <= {*translations[place].doubts}:
             continue
         texts = [
             (with_ampersands(text, given, words, translator.languages), score) for text, score in found.alternatives
@@ -712,7 +715,7 @@ def _may_lack_signs(translation: Translation) -> bool:
 
 def _loses_words(before: Translation, found: Translation) -> bool:
     """Whether a translation has far fewer words than the one before, which only lacked signs."""
-    doubts = without_unseen_words(before.doubts)
+    doubts = without_words(before.doubts)
     if before.is_untranslated or not all(doubt.startswith(MARKS) for doubt in doubts):
         return False
     num_before, num_found = (len(word_spans(each.text)) for each in (before, found))
@@ -721,7 +724,7 @@ def _loses_words(before: Translation, found: Translation) -> bool:
 
 def _num_faults(translation: Translation) -> int:
     """How much is wrong with a translation of a line with signs; nothing if only words are unseen."""
-    return len(without_unseen_words(translation.doubts)) + _is_left(translation)
+    return len(without_words(translation.doubts)) + _is_left(translation)
 
 
 def _is_left(translation: Translation) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
 from transformer_cli.decoding.doubts import (
     COPIES,
+    DATES,
     NEGATION,
     NUMBERS,
     OTHER_LANGUAGE,
@@ -535,6 +536,7 @@ COSTS = {
     UNREADABLE: 3.0,
     UNSURE: 1.0,
     NUMBERS: 2.0,
+    DATES: 2.0,
     NEGATION: 0.7,
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
+from transformer_cli.decoding.doubts import MADE_UP, UNSEEN
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -47,7 +48,7 @@ from transformer_cli.text.normalization import (
     with_single_spaces,
     without_line_breaks,
 )
-from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
+from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, made_up_words, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
     SeenLengths,
@@ -229,6 +230,19 @@ class TextPipeline:
         if unseen and self.spellings is not None:
             unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
+
+    def doubts_about_words(self, translation: Translation) -> tuple[str, ...]:
+        """That training has not seen some words of the source, and that some words of the translation are made up."""
+        unseen, made_up = self.unseen_words(translation), self._made_up_words(translation)
+        named = ((UNSEEN, unseen), (MADE_UP, made_up))
+        return tuple(f"{doubt}: {', '.join(words)}" for doubt, words in named if words)
+
+    def _made_up_words(self, translation: Translation) -> tuple[str, ...]:
+        written = self.seen_words.written if isinstance(self.seen_words, SeenWords) else None
+        if written is None or translation.is_untranslated or translation.is_from_memory:
+            return ()
+        given = (translation.source, *(term.target for term in translation.terms))
+        return made_up_words(" ".join(given), translation.text, written)
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A line as one text with its parts; see `prepared`."""

@@ -153,8 +153,8 @@ class Translation:
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation was empty or far too short."""
     doubts: tuple[str, ...] = ()
-    """What the text shows to be wrong: members of `doubts.DOUBTS`, and `doubts.UNSEEN` with a colon and the words; nothing without
-    `decoding.repair`."""
+    """What the text shows to be wrong: members of `doubts.DOUBTS`; `UNSEEN`, `MADE_UP` and `MARKS` with a colon and what they are
+    about; nothing without `decoding.repair`."""
     is_repaired: bool = False
     """Whether a sentence was searched again, because its first translation was doubtful, and has fewer doubts now."""
     confidences: tuple[float, ...] = ()

@@ -17,11 +17,12 @@ from transformer_cli.decoding.details import (
 from transformer_cli.decoding.doubts import (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
+    MADE_UP,
     MARKS,
     UNSEEN,
     lacks_words_at_placeholders,
     lost_marks,
-    without_unseen_words,
+    without_words,
 )
 from transformer_cli.decoding.end_marks import translated_with_end_marks
 from transformer_cli.decoding.engine import (
@@ -404,7 +405,7 @@ class Translator:
         """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
         source, text, doubts = translation.source, translation.text, translation.doubts
         if doubts:  # a line that was translated again, with protected spans, may have them already
-            doubts = without_unseen_words(doubts)
+            doubts = without_words(doubts)
         is_odd = self.repairs and not is_plain(source)
         # Of a plain text, only the question mark can be lost.
         may_lack_marks = is_odd or (self.repairs and "?" in source and "?" not in text)
@@ -417,8 +418,7 @@ class Translator:
                 doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
             if text == source and ENCLOSED not in doubts and is_enclosed(source):
                 doubts += (ENCLOSED,)
-        if words := self.pipeline.unseen_words(translation):
-            doubts += (f"{UNSEEN}: {', '.join(words)}",)
+        doubts += self.pipeline.doubts_about_words(translation)
         is_same = doubts == translation.doubts
         return translation if is_same else replace(translation, doubts=doubts)
 
@@ -764,22 +764,23 @@ def _report_not_green(numbered: Sequence[tuple[int, Translation]], quality: Qual
 
 
 def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
-    """Warn of lines with doubts: one message for those with equal doubts, and one for words that training has not seen."""
+    """Warn of lines with doubts: one message for those with equal doubts, and one each for unseen and made-up words."""
     of_doubts: dict[tuple[str, ...], list[int]] = {}
-    with_unseen, words = [], dict[str, None]()
+    of_words: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in (UNSEEN, MADE_UP)}
     for number, each in numbered:
-        if doubts := without_unseen_words(each.doubts):
+        if doubts := without_words(each.doubts):
             of_doubts.setdefault(doubts, []).append(number)
-        for doubt in each.doubts:
-            if doubt.startswith(UNSEEN):
-                with_unseen.append(number)
-                words |= dict.fromkeys(doubt.removeprefix(f"{UNSEEN}: ").split(", "))
+        for doubt, _, named in (one.partition(": ") for one in each.doubts):
+            if doubt in of_words:
+                of_words[doubt][0].append(number)
+                of_words[doubt][1].update(dict.fromkeys(named.split(", ")))
     for doubts, doubtful in of_doubts.items():
         logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
-    if words:
-        shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
-        more = f" and {num_more} more (tfm translate --json tells all)" if num_more > 0 else ""
-        logger.warning("%s: the translation %s: %s%s", _lines(with_unseen), UNSEEN, shown, more)
+    for doubt, (lines, words) in of_words.items():
+        if words:
+            shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
+            more = f" and {num_more} more (tfm translate --json tells all)" if num_more > 0 else ""
+            logger.warning("%s: the translation %s: %s%s", _lines(lines), doubt, shown, more)
 
 
 def _lines(numbers: Sequence[int]) -> str:

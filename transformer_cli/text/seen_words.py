@@ -1,4 +1,4 @@
-"""The words that the training of a model has seen, as hashes; and the words of a text that it has not seen.
+"""The words that the training of a model has seen, as hashes; the words of a text that it has not seen, and those that a model has made up.
 
 A list of hashes is small, and shows no word of a private corpus to a person who reads the file.
 """
@@ -12,11 +12,11 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -56,6 +56,16 @@ _FEWEST_LETTERS = 2
 _LETTERS_OF_NAME = 4  # the others may be an ending
 _END_OF_LATIN = "\u0250"
 _SPACED_LETTERS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_]){2,}(?!\S)")
+# "20h", "3rd": letters that touch a number; a list of words has them behind a zero.
+_BESIDE_NUMBER = re.compile(r"(?<![\w.,])\d+([^\W\d_]{2,})(?!\w)")
+_ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "ère", "nde", "ème", "ième", "eme", "ieme"])
+# Languages whose words have endings and whose compounds are several words: other words that training lacks are made up.
+_WITH_ENDINGS = ("en", "es", "fr", "it", "pt")
+_FEWEST_WORDS = 20_000  # of a training text that tells which endings its words have
+_MOST_WITH_ENDINGS = 50_000
+_LONGEST_ENDING, _SHORTEST_STEM = 5, 3
+_FEWEST_STEMS = 40  # of two endings of which a word may have either
+_MOST_ENDINGS = 60  # of a stem; one with more is the beginning of unrelated words
 _BYTES = 4  # of a hash
 _MOST_REMEMBERED = 20_000
 
@@ -99,8 +109,10 @@ class WordCounts:
     until then are forgotten, as in "Lossy Counting" (Manku and Motwani 2002): they count from 0 if they come again.
     """
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, *, knows_numbers: bool = False) -> None:
         self._language = language
+        self._knows_numbers = knows_numbers
+        """Whether letters that touch a number count, too."""
         self.knows_possessed = primary_language(language) == "en"
         """Whether `add_possessed` counts something in this language."""
         self._pieces: Counter[str] = Counter()
@@ -136,6 +148,9 @@ class WordCounts:
         for piece, count in self._pieces.items():
             for word in pattern.findall(piece):
                 self._words[folded(word)] += count
+            if self._knows_numbers:
+                for letters in _BESIDE_NUMBER.findall(piece):
+                    self._words[f"0{folded(letters)}"] += count
         self._pieces.clear()
         if len(self._words) > _MOST_COUNTED:
             kept = most_frequent(self._words, self._words, _MOST_COUNTED // 2)
@@ -148,6 +163,10 @@ class SeenWords:
 
     hashes: "array[int]"
     """Of the words, in rising order."""
+    written: "SeenWords | None" = None
+    """Of the words of the sources: those of their translations, if they tell which words a model makes up."""
+    endings: frozenset[tuple[str, str]] = frozenset()
+    """Of the words of translations: pairs of endings of which many words have both, such as er and ons in French."""
     _remembered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     """Words that were found: most words of a text come again and again."""
 
@@ -184,11 +203,14 @@ class SeenWords:
         hashes = {*self.hashes, *other.hashes}
         if not (KNOWS_POSSESSED in self and KNOWS_POSSESSED in other):
             hashes.discard(_hash(KNOWS_POSSESSED))
-        return SeenWords(array("I", sorted(hashes)))
+        return SeenWords(array("I", sorted(hashes)), self._written_of_either(other), self.endings | other.endings)
 
     def common(self, other: "SeenWords") -> "SeenWords":
-        """The words that are in both."""
-        return SeenWords(array("I", sorted({*self.hashes} & {*other.hashes})))
+        """The words that are in both; of translations, those that are in either: each of two models may write them."""
+        return SeenWords(array("I", sorted({*self.hashes} & {*other.hashes})), self._written_of_either(other))
+
+    def _written_of_either(self, other: "SeenWords") -> "SeenWords | None":
+        return None if self.written is None or other.written is None else self.written.joined(other.written)
 
     def to_text(self) -> str:
         """The set in letters and digits, about three of them for each word."""
@@ -235,6 +257,72 @@ class WordsOfOneToken:
             return True
         ids = self._tokenizer.encode(word)
         return len(ids) == 1 and ids[0] != self._tokenizer.unk_id
+
+
+def written_words(counts: Mapping[str, int]) -> SeenWords | None:
+    """The words of the translations of a corpus, with their endings; None if they are too few to tell which words are made up.
+
+    So are those of a corpus with more words than are kept.
+
+    Args:
+        counts: as of `SeenWords.of`.
+    """
+    if not _FEWEST_WORDS <= len(counts) <= MOST_WORDS:
+        return None
+    of_stem = defaultdict[str, list[str]](list)
+    for word in most_frequent(counts, counts, _MOST_WITH_ENDINGS):
+        for end in range(max(_SHORTEST_STEM, len(word) - _LONGEST_ENDING), len(word) + 1):
+            of_stem[word[:end]].append(word[end:])
+    pairs = Counter(
+        pair
+        for endings in of_stem.values()
+        if len(endings) <= _MOST_ENDINGS
+        for pair in combinations(sorted(endings), 2)
+        if not pair[0] or pair[0][0] != pair[1][0]  # the same letter belongs to the stem
+    )
+    frequent = frozenset(pair for pair, num_stems in pairs.items() if num_stems >= _FEWEST_STEMS)
+    return replace(SeenWords.of(counts), endings=frequent)
+
+
+def has_endings(language: str) -> bool:
+    """Whether words of a language that a training text lacks are made up, unless they have the endings of others."""
+    return primary_language(language) in _WITH_ENDINGS
+
+
+def made_up_words(source: str, translation: str, written: SeenWords) -> tuple[str, ...]:
+    """The words of a translation that stand neither in the training text nor in the source, and are no other form of a word there.
+
+    Such words are pieces of words that a model has put together: "hallations", "3issent". A name of which the source has the plural,
+    and what stands in a URL, a placeholder or the like, is none.
+    """
+    words = plain_words(translation) if is_plain(translation) else _WORD.findall(translation)
+    letters = [] if is_plain(translation) else _BESIDE_NUMBER.findall(translation)
+    if all(map(written.__contains__, words)) and not letters:
+        return ()  # as most translations
+    visible = masked(translation, find_spans(translation), "0")
+    read = folded(source)
+    of_source = {form for word in _WORD.findall(read) for form in (word, word.removesuffix("s"))}
+    found = {
+        folded(word): word
+        for word in _WORD.findall(visible)
+        if len(word) >= _FEWEST_LETTERS and word not in written and folded(word) not in of_source
+        if not _has_known_ending(folded(word), written)
+    }
+    known = {*_BESIDE_NUMBER.findall(read), *_ORDINALS}
+    for match in _BESIDE_NUMBER.finditer(visible):
+        if (ending := folded(match[1])) not in known and f"0{ending}" not in written:
+            found[match[0]] = translation[slice(*match.span())]
+    return tuple(found.values())
+
+
+def _has_known_ending(word: str, written: SeenWords) -> bool:
+    """Whether a word is one of a text with another ending, and both endings stand there with many words: parlons, parler."""
+    for end in range(max(_SHORTEST_STEM, len(word) - _LONGEST_ENDING), len(word) + 1):
+        stem, ending = word[:end], word[end:]
+        for one, other in written.endings:
+            if ending in (one, other) and stem + (other if ending == one else one) in written:
+                return True
+    return False
 
 
 def _hash(word: str) -> int:
@@ -315,8 +403,9 @@ def read_seen_words(path: Path) -> SeenWords | None:
         facts = json.loads(path.read_bytes())
         if facts["format"] != 1:
             raise ValueError("an unknown format")
-        return SeenWords.from_text(facts["hashes"])
-    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        written = facts.get("written")
+        return replace(SeenWords.from_text(facts["hashes"]), written=written and _of_translations(written))
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
         logger.warning(
             "%s: not a list of words, or damaged, so words that the training has not seen are not noticed; tfm calibrate makes it again",
             path,
@@ -324,7 +413,15 @@ def read_seen_words(path: Path) -> SeenWords | None:
         return None
 
 
+def _of_translations(facts: Mapping[str, str]) -> SeenWords:
+    pairs = (pair.partition("-") for pair in facts["endings"].split())
+    return replace(SeenWords.from_text(facts["hashes"]), endings=frozenset((one, other) for one, _, other in pairs))
+
+
 def write_seen_words(path: Path, words: SeenWords) -> None:
     """Write the words that the training of a run has seen."""
-    facts = {"format": 1, "words": len(words), "hashes": words.to_text()}
+    facts: dict[str, object] = {"format": 1, "words": len(words), "hashes": words.to_text()}
+    if (written := words.written) is not None:
+        endings = " ".join(f"{one}-{other}" for one, other in sorted(written.endings))
+        facts["written"] = {"words": len(written), "hashes": written.to_text(), "endings": endings}
     replace_file(path, f"{json.dumps(facts, indent=1)}\n".encode())
