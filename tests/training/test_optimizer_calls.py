@@ -9,6 +9,7 @@ from torch import nn
 from transformer_cli.training.optimizers import step
 
 
+@pytest.mark.long  # the method imports the tracer
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
