@@ -13,8 +13,9 @@ from transformer_cli.acceleration.optimizers import (
     BatchedMuon,
     orthogonalised,
     precision_of_muon,
+    step,
+    without_tracer,
 )
-from transformer_cli.training.optimizers import step, without_tracer
 
 SHAPES = [(6, 4), (6, 4), (4, 6), (5, 5), (6, 4), (16, 40_000), (16, 40_000), (1, 3)]
 

@@ -57,7 +57,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
     "normed queries": {"qk_norm": True},
     "normed embeddings": {"embedding_norm": True},
 }
-VOCABULARY, GREEDY = 150, DecodingConfig(beam_size=1)
+VOCABULARY, GREEDY = 150, DecodingConfig(beam_size=1, max_length=40)
 SPECIAL = SpecialIds(unk_id=0, pad_id=1, sos_id=2, eos_id=3)
 
 
@@ -79,7 +79,7 @@ def requests_of(num_sentences: int) -> list[Request]:
     return [Request((*source.tolist(), 3)) for source in sources]
 
 
-REQUESTS = requests_of(20)
+REQUESTS = requests_of(12)
 
 
 def assert_as_step_by_step(

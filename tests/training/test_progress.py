@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.acceleration.optimizers import without_tracer
 from transformer_cli.checkpoint.limits import (
     is_finished,
     is_validation_due,
@@ -25,7 +26,6 @@ from transformer_cli.training.loop import (
     Validated,
     checked_validation,
 )
-from transformer_cli.training.optimizers import without_tracer
 
 
 def settings(**changes: Any) -> TrainingConfig:

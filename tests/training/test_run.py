@@ -22,7 +22,8 @@ from transformer_cli.training.joining import StoppedError
 from transformer_cli.training.run import asked_between_batches, who_received
 
 QUICK = [
-    *("data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"),
+    *("data.num_pairs=50", "training.max_steps=4", "runtime.threads=1"),
+    *("model.d_model=16", "model.d_ff=32", "model.encoder_layers=1", "model.decoder_layers=1"),
     *("validation.max_sentences=20", "validation.num_samples=0"),
 ]
 """Without samples, whose pictures of the attention would take half of the time of such a run."""
