@@ -79,7 +79,7 @@ def requests_of(num_sentences: int) -> list[Request]:
     return [Request((*source.tolist(), 3)) for source in sources]
 
 
-REQUESTS = requests_of(12)
+REQUESTS = requests_of(20)
 
 
 def assert_as_step_by_step(
@@ -103,7 +103,7 @@ def test_tokens_and_scores_are_those_of_the_search_step_by_step(changes: dict[st
     [(end, _)] = written.most_common(1)
     engine = replace(engine, special_ids=SPECIAL._replace(eos_id=end))
     found = assert_as_step_by_step(engine, GREEDY)
-    assert len({len(one.ids) for [one] in found}) > 3
+    assert len({len(one.ids) for [one] in found}) > 2
     alone = [engine.translate([request], GREEDY)[0] for request in REQUESTS[:4]]
     assert alone == found[:4]
 
