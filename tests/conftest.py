@@ -76,10 +76,17 @@ STARTS: tuple[tuple[Any, str], ...] = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Without `-m`, all tests of the given paths run but `slow`, `gpu` and `network`; of the whole, `heavy` ones do not."""
+    if _has_room(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # where pytest makes its folders
     left_out = LEFT_OUT_OF_THE_WHOLE if _is_whole(config) else NOT_OF_EVERY_DAY
     config.option.markexpr = config.option.markexpr or _without(left_out)
     if config.option.markexpr == "heavy":  # a heavy test has one part for the CPU, and one for a GPU
         config.option.markexpr = f"heavy and {_without(NOT_OF_EVERY_DAY)}"
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether there is a file system in memory on which tests can write: to flush a file costs nothing there, and milliseconds on a disk."""
+    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > 4 * 10**9
 
 
 def _without(tiers: Collection[str]) -> str:
@@ -308,7 +315,7 @@ def launcher() -> Iterator[Launcher]:
 @pytest.fixture(scope="module")
 def memory_folder() -> Iterator[Path]:
     """A folder on a file system in memory, if the machine has one: flushing is free there."""
-    place = MEMORY if os.access(MEMORY, os.W_OK) else None
+    place = MEMORY if _has_room(MEMORY) else None
     with tempfile.TemporaryDirectory(prefix="tfm-test-", dir=place) as folder:
         yield Path(folder)
 

@@ -2,9 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from transformer_cli.data.sources import corpus
 from transformer_cli.storage import Manifest
 from transformer_cli.storage.filesystem import MANIFEST_NAME, parse_manifest
 
@@ -31,6 +36,18 @@ decoding: {max_length: 8, beam_size: 2}
 runtime: {device: cpu, precision: float32, threads: 1}
 """
 SPEEDS = ("target_tokens_per_second", "source_tokens_per_second")
+
+
+@contextmanager
+def few_sequences() -> Iterator[None]:
+    """Trainings of a synthetic task in this process hold out 50 sequences instead of 1,000, and end with 10 of each length instead of 100.
+
+    To generate and to translate them would take a third of such a training.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(corpus, "NUM_HELD_OUT_PAIRS", 50)
+        patched.setattr(corpus, "NUM_PER_LENGTH", 10)
+        yield
 
 
 def write_tiny(folder: Path, text: str = TINY) -> str:

@@ -143,9 +143,10 @@ def explanations_in(path: Path) -> Iterator[tuple[int, str]]:
         lines = enumerate(source.splitlines(), start=1)
         yield from ((number, line) for number, line in lines if not line.startswith("#include <"))
         return
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+    if any(NAME_OF_A_FILE.search(words) for words in re.findall("#.*", source)):  # to find comments exactly takes long
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.lineno, str(node.value.value)

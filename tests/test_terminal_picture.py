@@ -7,7 +7,7 @@ from making.pictures import FOLDER
 from making.terminal import LOOKS, session, transcript
 from PIL import Image
 
-pytestmark = pytest.mark.pages
+pytestmark = pytest.mark.heavy  # a session at a terminal, with a model and PyTorch
 
 
 def words_of(session_text: str) -> str:

@@ -57,7 +57,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
     "normed queries": {"qk_norm": True},
     "normed embeddings": {"embedding_norm": True},
 }
-VOCABULARY, GREEDY = 150, DecodingConfig(beam_size=1)
+VOCABULARY, GREEDY = 150, DecodingConfig(beam_size=1, max_length=40)
 SPECIAL = SpecialIds(unk_id=0, pad_id=1, sos_id=2, eos_id=3)
 
 
@@ -103,7 +103,7 @@ def test_tokens_and_scores_are_those_of_the_search_step_by_step(changes: dict[st
     [(end, _)] = written.most_common(1)
     engine = replace(engine, special_ids=SPECIAL._replace(eos_id=end))
     found = assert_as_step_by_step(engine, GREEDY)
-    assert len({len(one.ids) for [one] in found}) > 3
+    assert len({len(one.ids) for [one] in found}) > 2
     alone = [engine.translate([request], GREEDY)[0] for request in REQUESTS[:4]]
     assert alone == found[:4]
 

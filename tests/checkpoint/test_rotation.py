@@ -1,6 +1,7 @@
 """Which checkpoints are kept: the rule itself, and the folder during random sequences of events (A13)."""
 
 import math
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +19,6 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.process.errors import TfmError
 
 from ..faults import FailingFileSystem
-from .conftest import MEMORY
 from .snapshots import newest_step, saved, snapshot
 
 
@@ -155,7 +155,7 @@ class Lives(RuleBasedStateMachine):
         metric=st.sampled_from(["loss", "bleu"]),
     )
     def begin(self, keep_last: int, keep_best: int, metric: str) -> None:
-        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
         self.run = Path(self.folder.name)
         self.retention = Retention(keep_last, keep_best, metric)
         self.checkpoints = Checkpoints(self.run, self.retention)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from transformer_cli.commands.calibrate import calibrate_command, words_seen_by_
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import load_stored_config
 from transformer_cli.config.data import FilesData
+from transformer_cli.data import preparation
 from transformer_cli.data.preparation import fingerprint
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding.given_pairs import pair_likelihoods
@@ -25,6 +27,7 @@ from transformer_cli.text.seen_words import SeenWords
 
 from ..experiments import forge
 
+NUM_TRAINED_ON = preparation.num_trained_on
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 NOUNS = ["dog", "cat", "house", "car", "book", "table", "garden", "train", "ticket", "letter"]
 LINES = [
@@ -32,6 +35,14 @@ LINES = [
     for noun in NOUNS
     for kind in ("big", "small", "new", "old", "red", "on the table", "here", "white", "black", "beautiful", "not here")
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unknown_pairs() -> Iterator[None]:
+    """To generate the training text of docs/run takes as long as the rest of a calibration; one test looks for its pairs there."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(preparation, "num_trained_on", lambda *_: 0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +255,7 @@ def test_the_calibration_of_the_package_stays(tmp_path: Path, monkeypatch: pytes
 def test_too_little_text_is_refused(tmp_path: Path) -> None:
     source, reference = tmp_path / "in.en", tmp_path / "out.it"
     for path in (source, reference):
-        path.write_text("Il cane.\n" * 9, encoding="utf-8")
+        path.write_text("Il cane.\n", encoding="utf-8")
     with pytest.raises(DataError, match="at least 100"):
         calibrate_command(str(DOCS_RUN), source=source, reference=reference, samples=0)
 
@@ -450,6 +461,7 @@ def test_a_line_that_is_not_green_and_has_no_doubt_is_named_with_the_reason(
 def test_pairs_of_the_training_are_noticed_and_a_corpus_that_is_gone_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(preparation, "num_trained_on", NUM_TRAINED_ON)
     config = load_stored_config(DOCS_RUN / "config.yaml")
     loaded: Any = SimpleNamespace(config=config)
     trained_on = [pair for pair, _ in zip(read_pairs(config.data, "train", seed=config.seed), range(100), strict=False)]

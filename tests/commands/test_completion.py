@@ -1,6 +1,6 @@
 """What the Tab key offers."""
 
-import os
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -144,47 +144,56 @@ def test_choices_are_found_in_any_annotation() -> None:
     assert completion._choices(int) == []
 
 
+ANSWERS = [
+    ("bash", "tfm translate --run sp", ["spoken"]),
+    ("bash", "tfm info -c en-", ["en-it.yaml"]),
+    ("bash", "tfm train -c x --set training.max_s", ["training.max_steps=", "training.max_skipped_in_a_row="]),
+    ("zsh", "tfm validate --set runtime.dev", ["runtime.device=cpu", "auto\\\\: a CUDA device"]),
+    ("zsh", "tfm next --run sp", ['"spoken":"step 10']),
+    ("bash", "tfm\ntrain\n--set\nmodel.preset\n=", ["tiny\nsmall"]),
+    ("bash", "tfm\ndata\n-c\nx\n--set\ntokenizer.kind\n=\nw", ["wordlevel"]),
+    ("fish", "tfm data --set tokenizer.kind=w", ["tokenizer.kind=wordlevel"]),
+]
+
 SCRIPT = """\
-import sys
+import contextlib, io, json, os, sys
 sys.argv = ["tfm"]
 from transformer_cli.cli import main
-try:
-    main()
-finally:
+for line in sys.stdin:
+    os.environ.update(json.loads(line))
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        main()
     heavy = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "tqdm"} & {*sys.modules}
-    sys.stderr.write(f"heavy: {heavy}")
+    print(json.dumps([said.getvalue(), sorted(heavy)]))
 """
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("shell", "line", "expected"),
-    [
-        ("bash", "tfm translate --run sp", ["spoken"]),
-        ("bash", "tfm info -c en-", ["en-it.yaml"]),
-        ("bash", "tfm train -c x --set training.max_s", ["training.max_steps=", "training.max_skipped_in_a_row="]),
-        ("zsh", "tfm validate --set runtime.dev", ["runtime.device=cpu", "auto\\\\: a CUDA device"]),
-        ("zsh", "tfm next --run sp", ['"spoken":"step 10']),
-        ("bash", "tfm\ntrain\n--set\nmodel.preset\n=", ["tiny\nsmall"]),
-        ("bash", "tfm\ndata\n-c\nx\n--set\ntokenizer.kind\n=\nw", ["wordlevel"]),
-        ("fish", "tfm data --set tokenizer.kind=w", ["tokenizer.kind=wordlevel"]),
-    ],
-)
-def test_a_shell_gets_its_answer_without_a_heavy_import(here: Path, shell: str, line: str, expected: list[str]) -> None:
+def test_a_shell_gets_its_answer_without_a_heavy_import(here: Path) -> None:
     saved(here / "runs/spoken", 10)
-    variables = {
-        "_TFM_COMPLETE": f"complete_{shell}",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(line.split()) - 1),
-        "_TYPER_COMPLETE_ARGS": line,
-        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-    }
+    questions = [
+        {
+            "_TFM_COMPLETE": f"complete_{shell}",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split()) - 1),
+            "_TYPER_COMPLETE_ARGS": line,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }
+        for shell, line, _ in ANSWERS
+    ]
     finished = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=os.environ | variables, capture_output=True, text=True, check=False
+        [sys.executable, "-c", SCRIPT],
+        input="".join(f"{json.dumps(one)}\n" for one in questions),
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert finished.stderr == "heavy: set()"
-    for text in expected:
-        assert text in finished.stdout
+    assert finished.stderr == ""
+    given = [json.loads(line) for line in finished.stdout.splitlines()]
+    for (_, line, expected), (said, heavy) in zip(ANSWERS, given, strict=True):
+        assert (line, heavy) == (line, [])
+        for text in expected:
+            assert text in said, line
 
 
 def test_exercises_and_metrics_are_offered_with_a_word_about_them() -> None:

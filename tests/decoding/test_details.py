@@ -19,6 +19,7 @@ from transformer_cli.decoding import (
     TokenIds,
     Translator,
 )
+from transformer_cli.decoding.details import kept_units
 from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import UsageError
@@ -180,6 +181,13 @@ def test_words_that_are_read_in_another_spelling_are_linked_as_words_of_the_line
     assert translation.unknown_words == ()
     assert translation.details is not None
     assert {*translation.details.links} == {Link(number, number) for number in range(4)}
+
+
+def test_signs_that_reading_adds_to_a_word_belong_to_its_last_unit() -> None:
+    def written_out(word: str) -> str:
+        return word.replace("㍿", "株式会社")
+
+    assert kept_units(COPIERS["bpe"].pipeline.source_tokenizer, written_out, "你㍿ 界") == [0, 1, 1, 1, 1, 2]
 
 
 def test_a_blank_line_and_a_source_without_a_translation_have_no_parts() -> None:

@@ -73,6 +73,20 @@ def test_the_probability_is_that_of_the_data_and_each_feature_counts_in_its_own_
     assert bias + float(features.mean(0) @ weights) == pytest.approx(0.4, abs=0.15)
 
 
+def test_the_fit_is_the_best_of_its_kind() -> None:
+    """There the errors of the probabilities have the mean 0, and do not depend on the sum of the features."""
+    torch.manual_seed(1)
+    features = torch.randn(300, 2, dtype=torch.float64) * torch.tensor([0.1, 3.0])
+    sums = (features / features.std(0)).sum(1)
+    is_good = torch.rand(300, dtype=torch.float64) < torch.sigmoid(2.0 * sums + 1.0)
+    weights, bias = fit_probability(features, is_good)
+    num_good, num_bad = int(is_good.sum()), int((~is_good).sum())
+    targets = torch.where(is_good, (num_good + 1) / (num_good + 2), 1 / (num_bad + 2)).double()
+    errors = torch.sigmoid(features @ weights + bias) - targets
+    assert float(errors.mean()) == pytest.approx(0.0, abs=1e-4)
+    assert float((errors * sums).mean()) == pytest.approx(0.0, abs=1e-4)
+
+
 def test_the_probability_never_falls_although_the_scores_do() -> None:
     features = torch.linspace(-1, 1, 200, dtype=torch.float64)[:, None]
     weights, _ = fit_probability(features, features[:, 0] < 0)

@@ -157,11 +157,11 @@ def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  ", "a   .  "])
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
-    line = piece * 50_000 + "a"
+    line = piece * 20_000 + "a"
     started_at = time.process_time()
     ranges = text_ranges(line)
     with_texts(line, ranges, ["b"] * len(ranges))
-    assert time.process_time() - started_at < 10.0
+    assert time.process_time() - started_at < 4.0
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ def test_a_long_line_has_the_sentences_of_its_parts(num_units: int) -> None:
 @pytest.mark.parametrize("unit", ["Hello. ", "x", "你好。", "! ", '"', "( ", "A? ? ", "1. "])
 def test_time_grows_with_the_length_of_a_line_and_no_faster(unit: str) -> None:
     started_at = time.process_time()
-    split_sentences(unit * (200_000 // len(unit)), "en")
-    assert time.process_time() - started_at < 5.0
+    split_sentences(unit * (60_000 // len(unit)), "en")
+    assert time.process_time() - started_at < 1.5
 
 
 @pytest.mark.parametrize(

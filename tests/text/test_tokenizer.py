@@ -196,10 +196,10 @@ def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str
 
 
 @pytest.mark.long
-def test_a_megabyte_in_one_line_takes_seconds_at_most() -> None:
+def test_a_line_of_300_kilobytes_takes_seconds_at_most() -> None:
     started_at = time.process_time()
-    TOKENIZERS["bpe"].encode("1. " * 333_333)
-    assert time.process_time() - started_at < 10
+    TOKENIZERS["bpe"].encode("1. " * 100_000)
+    assert time.process_time() - started_at < 3
 
 
 class PanicException(BaseException):

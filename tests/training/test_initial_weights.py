@@ -326,7 +326,11 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_refusal(
 
 @pytest.mark.long
 def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None:
-    overrides = ["data.num_pairs=50", "training.max_steps=2", "model.d_model=16", "runtime.threads=1"]
+    overrides = [
+        *("data.num_pairs=50", "training.max_steps=2", "runtime.threads=1"),
+        *("model.d_model=16", "model.encoder_layers=1", "model.decoder_layers=1"),
+        *("validation.num_samples=0", "validation.sequence_lengths=[5]"),
+    ]
     plain = load_config("drop-first.yaml", [*overrides, "name=without-end"])
     train(plain)
     other = load_config(

@@ -1,6 +1,7 @@
 """The training loop: its intervals, its end, and that it continues exactly where it stopped."""
 
 import copy
+from functools import cache
 
 import pytest
 import torch
@@ -220,16 +221,25 @@ def resumed(training: TrainingConfig, cut: tuple[str, int]) -> tuple[Experiment,
     return second, rest
 
 
+CLIPPED = settings(clip_norm=0.5)
+
+
+@cache
+def uncut() -> tuple[Experiment, World]:
+    """A whole training, and its calls."""
+    whole, world = experiment(CLIPPED), World()
+    run(whole, world)
+    return whole, world
+
+
 CUTS = [*(("step", step) for step in range(1, 10)), ("batch-1", 4), ("batch-2", 8), ("batch-1", 9)]
 
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_run_cut_anywhere_ends_bit_for_bit_alike(cut: tuple[str, int]) -> None:
     """C1, C2: dropout, label smoothing, warm-up, clipping and accumulation are all on."""
-    training = settings(clip_norm=0.5)
-    whole, world = experiment(training), World()
-    run(whole, world)
-    other, other_world = resumed(training, cut)
+    whole, world = uncut()
+    other, other_world = resumed(CLIPPED, cut)
     assert_equal(tensors_of(whole), tensors_of(other))
     fields = ("step", "epoch", "loss", "objective", "gradient_norm", "num_skipped")
     for name in fields:

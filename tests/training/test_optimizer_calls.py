@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_cli.training.optimizers import step
+from transformer_cli.acceleration.optimizers import step
 
 
+@pytest.mark.long  # the method imports the tracer
 @pytest.mark.parametrize(
     ("kind", "options"),
     [

@@ -212,8 +212,8 @@ def test_muon_changes_hidden_matrices_and_adamw_all_other_parameters(
         for one in (model, twin):
             gradients_of(one, number)
         optimizer.step_if(GOOD)
-        muon.step()
-        adamw.step()
+        muon_of_tfm.step(muon)
+        muon_of_tfm.step(adamw)
     for (name, one), other in zip(model.named_parameters(), twin.parameters(), strict=True):
         assert torch.equal(one, other), name
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.acceleration.optimizers import without_tracer
 from transformer_cli.checkpoint.limits import (
     is_finished,
     is_validation_due,
@@ -215,6 +216,7 @@ def test_without_patience_a_run_goes_on() -> None:
 @given(st.lists(st.floats(0, 9, width=16), max_size=30), st.integers(1, 4))
 def test_a_plateau_is_that_of_pytorch(values: list[float], patience: int) -> None:
     """PyTorch's `patience` counts the validations before the one after which the rate falls."""
+    without_tracer()
     rates = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
         rates, mode="max", factor=0.5, patience=patience - 1, threshold=0.0, eps=0.0

@@ -117,10 +117,9 @@ def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]
 def test_every_optimizer_schedule_and_average_continues_bit_for_bit(variant: str) -> None:
     training = training_settings(**TRAINING.model_dump(exclude_unset=True) | VARIANTS[variant])
     whole = trained_with_stops([], training=training)
-    for cuts in ([4, 5, 9], [1, 2, 3, 6, 8, 10, 11]):
-        tensors, reports, progress = trained_with_stops(cuts, training=training)
-        assert_equal(tensors, whole[0])
-        assert (reports, progress) == whole[1:]
+    tensors, reports, progress = trained_with_stops([1, 2, 4, 5, 8, 9, 11], training=training)
+    assert_equal(tensors, whole[0])
+    assert (reports, progress) == whole[1:]
     assert any(
         not torch.equal(value, whole_training()[0][name])
         for name, value in whole[0].items()

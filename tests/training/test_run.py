@@ -22,7 +22,8 @@ from transformer_cli.training.joining import StoppedError
 from transformer_cli.training.run import asked_between_batches, who_received
 
 QUICK = [
-    *("data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"),
+    *("data.num_pairs=50", "training.max_steps=4", "runtime.threads=1"),
+    *("model.d_model=16", "model.d_ff=32", "model.encoder_layers=1", "model.decoder_layers=1"),
     *("validation.max_sentences=20", "validation.num_samples=0"),
 ]
 """Without samples, whose pictures of the attention would take half of the time of such a run."""
@@ -79,7 +80,7 @@ def test_the_rank_that_received_a_signal_is_named(received: list[int], said: str
 @pytest.mark.long
 def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:
     run = train(config, callbacks=Stop())
-    assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example, 1000)
+    assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example, 50)
     assert "stopped by a callback after 2 steps" in (run.folder / "train.log").read_text()
     assert train(config).step == 4
     assert "finished after 4 steps: runs/copy" in (run.folder / "train.log").read_text()
@@ -90,6 +91,7 @@ def test_a_finished_run_says_which_of_its_steps_translates(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     diverges = [
         "training.learning_rate=10",
+        *("model.d_ff=256", "model.encoder_layers=2", "model.decoder_layers=2"),
         "training.max_steps=3",
         "training.validate_every=1",
         "training.best_metric=loss",

@@ -46,6 +46,7 @@ def rates(steps: range, **settings: object) -> list[float]:
     return [learning_rate(step, config, d_model=8) for step in steps]
 
 
+@pytest.mark.long  # an optimizer of PyTorch imports its tracer
 def test_linear_is_the_schedule_of_pytorch_with_a_warm_up() -> None:
     """`LinearLR` twice, one after the other; its step t is our update t."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
@@ -61,6 +62,7 @@ def test_linear_is_the_schedule_of_pytorch_with_a_warm_up() -> None:
     assert found == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.long  # an optimizer of PyTorch imports its tracer
 def test_cosine_falls_to_the_lowest_rate_as_that_of_pytorch_does() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100, eta_min=0.5)

@@ -45,6 +45,7 @@ def test_a_run_that_is_stopped_by_its_minutes_says_so_and_is_continued(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     quick = ["data.num_pairs=50", "training.max_steps=3", "model.d_model=16", "runtime.threads=1"]
+    quick += ["model.encoder_layers=1", "model.decoder_layers=1"]
     quick += ["validation.sequence_lengths=[5]", "validation.num_samples=0"]
     stopped = train(load_config("copy.yaml", [*quick, "training.max_minutes=0.0001"]))
     assert (stopped.step, stopped.limits_reached) == (1, ("training.max_minutes=0.0001",))

@@ -188,6 +188,7 @@ def test_that_fails():
 
 
 @pytest.mark.process
+@pytest.mark.heavy
 def test_mutants_are_found_by_the_tests_that_reach_them(tmp_path: Path, tree: Path) -> None:
     write(
         tree,

@@ -1,9 +1,10 @@
-"""Muon for several matrices at once.
+"""Muon for several matrices at once, and optimizers without the import of a tracer.
 
 PyTorch's Muon starts about 27 kernels for each matrix; `BatchedMuon` computes the matrices of one shape together.
 """
 
 import functools
+import inspect
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -127,3 +128,28 @@ def _batches(matrices: Iterable[Tensor]) -> Iterator[list[Tensor]]:
         length = max(1, together // alike[0].numel())
         for start in range(0, len(alike), length):
             yield alike[start : start + length]
+
+
+# Calls of PyTorch's optimizers that do not import the tracer of `torch.compile`.
+#
+# The first call of one of their methods imports `torch._dynamo`, only to tell it what not to trace. That takes 1.5 seconds
+# of a CPU and 70 MB. `tfm` compiles layers, and never an optimizer. If a later version of PyTorch imports the tracer at
+# another place, training works as before, and only this saving is lost.
+
+
+_MARK = "__dynamo_disable"
+"""The attribute of a method in which `torch._disable_dynamo` keeps the function to call instead of it."""
+
+
+def without_tracer() -> None:
+    """Let optimizers be built without the import: `add_param_group` is marked as PyTorch would mark it, and calls itself."""
+    method = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    if not hasattr(method, _MARK):
+        setattr(method, _MARK, method)
+
+
+@torch.no_grad()
+def step(optimizer: torch.optim.Optimizer) -> None:
+    """Update the parameters, and call the hooks of `Optimizer.step`."""
+    update = inspect.unwrap(type(optimizer).step)
+    optimizer.profile_hook_step(update)(optimizer)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from transformer_cli.acceleration.optimizers import without_tracer
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding.doubts import without_unseen_words
 from transformer_cli.decoding.quality import (
@@ -164,10 +165,11 @@ def fit_probability(features: Tensor, is_good: Tensor) -> tuple[Tensor, float]:
     num_good = int(is_good.sum())
     targets = torch.where(is_good, (num_good + 1) / (num_good + 2), 1 / (len(is_good) - num_good + 2)).double()
     raw = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    without_tracer()
     optimizer = torch.optim.LBFGS([raw], max_iter=200, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
-        optimizer.zero_grad()
+        raw.grad = None
         value = F.binary_cross_entropy_with_logits(F.softplus(raw[0]) * (sums - middle) + raw[1], targets)
         value.backward()
         return value

@@ -1,14 +1,13 @@
 """Optimizers behind one adapter: build, step only on a finite gradient, save and restore; learning-rate schedules; the moving average of the weights."""
 
 import copy
-import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon
+from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon, step, without_tracer
 from transformer_cli.checkpoint.run_folder import RAW, Checkpoint, StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.config.schema import DEFAULT_PLATEAU_FACTOR
@@ -232,31 +231,6 @@ def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
     Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon.
     """
     return parameter.ndim == 2 and name.startswith(("encoder.layers.", "decoder.layers."))
-
-
-# Calls of PyTorch's optimizers that do not import the tracer of `torch.compile`.
-#
-# The first call of one of their methods imports `torch._dynamo`, only to tell it what not to trace. That takes 1.5 seconds
-# of a CPU and 70 MB. `tfm` compiles layers, and never an optimizer. If a later version of PyTorch imports the tracer at
-# another place, training works as before, and only this saving is lost.
-
-
-_MARK = "__dynamo_disable"
-"""The attribute of a method in which `torch._disable_dynamo` keeps the function to call instead of it."""
-
-
-def without_tracer() -> None:
-    """Let optimizers be built without the import: `add_param_group` is marked as PyTorch would mark it, and calls itself."""
-    method = inspect.unwrap(torch.optim.Optimizer.add_param_group)
-    if not hasattr(method, _MARK):
-        setattr(method, _MARK, method)
-
-
-@torch.no_grad()
-def step(optimizer: torch.optim.Optimizer) -> None:
-    """Update the parameters, and call the hooks of `Optimizer.step`."""
-    update = inspect.unwrap(type(optimizer).step)
-    optimizer.profile_hook_step(update)(optimizer)
 
 
 # The embedding of [SOS] that stays zero (`model.start_embedding`).

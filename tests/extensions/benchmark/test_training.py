@@ -231,7 +231,7 @@ def test_the_figures_of_a_training_in_bfloat16_have_their_own_peak(tmp_path: Pat
 @pytest.mark.long
 def test_an_update_with_r_drop_needs_twice_the_products(tmp_path: Path) -> None:
     # An update is an epoch, so all updates have the same work.
-    settings = "training.batch_sentences=100", "training.accumulate=2", "model.dropout=0.1"
+    settings = "data.num_pairs=40", "training.batch_sentences=20", "training.accumulate=2", "model.dropout=0.1"
     plain, twice = tiny_config(*settings), tiny_config(*settings, "training.r_drop=1.0")
     data, short = tiny_data(plain, tmp_path), replace(SHORT, num_trials=0)
     once, both = (benchmark_training(config, data, tmp_path / "run", short)["figures"] for config in (plain, twice))

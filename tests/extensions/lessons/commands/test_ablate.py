@@ -53,19 +53,7 @@ def test_the_answer_trains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.long
-def test_a_run_prints_one_json_object_with_the_figures_of_each_variant(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    run(1, as_json=True)
-    [line] = capsys.readouterr().out.splitlines()
-    facts = json.loads(line)
-    assert [one["variant"] for one in facts["outcomes"]] == ["with causal mask", "no causal mask"]
-    assert facts["prediction"] == facts["right"] == 1
-    assert json.loads(Path(f"out/{NAME}/result.json").read_text()) == facts
-
-
-@pytest.mark.long
-def test_a_run_prints_a_table_and_draws_the_curves(
+def test_a_run_prints_a_table_and_draws_the_curves_and_the_same_command_again_prints_json(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -75,6 +63,12 @@ def test_a_run_prints_a_table_and_draws_the_curves(
     assert "Your prediction, 2, was not right." in shown
     assert Path(f"out/{NAME}/curves.png").read_bytes().startswith(b"\x89PNG")
     assert f"out/{NAME}/no-causal-mask: its checkpoints are deleted" in caplog.text
+    run(1, as_json=True)
+    [line] = capsys.readouterr().out.splitlines()
+    facts = json.loads(line)
+    assert [one["variant"] for one in facts["outcomes"]] == ["with causal mask", "no causal mask"]
+    assert facts["prediction"] == facts["right"] == 1
+    assert json.loads(Path(f"out/{NAME}/result.json").read_text()) == facts
 
 
 def test_a_prediction_that_does_not_exist_is_refused_before_training() -> None:

@@ -205,12 +205,18 @@ def test_what_code_prints_ends_once_whether_it_prints_lines_alone_or_together(
 
 def test_a_check_leaves_no_files_and_some_exercises_can_be_checked_alone(tmp_path: Path) -> None:
     solve(tmp_path / "mine")
+    heads = tmp_path / "mine" / "03_heads.py"
+    blank = blank_file(exercise_named("heads"))
+    right = "return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"
+    heads.write_text(blank.replace("    raise", f"    {right}\n    raise", 1))
     before = sorted(tmp_path.rglob("*"))
-    outcomes = check_folder(tmp_path / "mine", exercises_named(["warmup", "1"]))
+    outcomes = check_folder(tmp_path / "mine", exercises_named(["warmup", "1", "heads"]))
     assert [(one.name, one.status) for one in outcomes] == [
         ("warmup", "passes"),
         ("causal_mask", "passes"),
+        ("heads", "fails"),
     ]
+    assert outcomes[2].message == "join_heads is blank: replace this line with your code"
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -222,9 +228,6 @@ def test_a_file_that_is_missing_or_half_blank_fails(tmp_path: Path) -> None:
     outcomes = check_folder(tmp_path / "mine")
     assert outcomes[0].message == "the file 01_causal_mask.py is missing"
     assert (outcomes[2].status, outcomes[2].message[:12]) == ("fails", "split_heads:")  # the half that is there
-    heads.write_text(heads.read_text().replace("return x", "return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"))
-    [half] = check_folder(tmp_path / "mine", [one for one in EXERCISES if one.name == "heads"])
-    assert half.message == "join_heads is blank: replace this line with your code"
 
 
 @pytest.mark.long

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer_cli.acceleration.optimizers import step as update
+from transformer_cli.acceleration.optimizers import without_tracer
 from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
 
 PAD, BOS, EOS, NUM_SYMBOLS, NUM_TOKENS = 0, 1, 2, 8, 11
@@ -118,6 +120,7 @@ def _least_loss() -> float:
 
 def _train(model: SmallTransformer, functions: Functions, num_updates: int) -> tuple[float, float]:
     """Train the model; the losses of the first and the last update."""
+    without_tracer()
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     losses = []
     for step in range(1, num_updates + 1):
@@ -128,10 +131,10 @@ def _train(model: SmallTransformer, functions: Functions, num_updates: int) -> t
         given = _padded([[BOS, *one] for one in sentences])
         logits = model(source, given)
         loss = functions["label_smoothing"].smoothed_loss(logits, source, PAD, EPSILON)
-        optimizer.zero_grad()
+        model.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        update(optimizer)
         losses.append(float(loss.detach()))
     return losses[0], losses[-1]
 
