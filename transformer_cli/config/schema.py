@@ -207,13 +207,7 @@ class ModelConfig(Section):
     @property
     def has_dropout(self) -> bool:
         """Whether a dropout rate is above 0, so that two forward passes of a batch differ in training."""
-        shares = self.dropout, self.attention_dropout, self.ff_dropout, self.embedding_dropout_share
-        return any(share > 0.0 for share in shares)
-
-    @property
-    def embedding_dropout_share(self) -> float:
-        """Dropout rate of embeddings; that of sub-layers if it is not given."""
-        return self.dropout if self.embedding_dropout is None else self.embedding_dropout
+        return any((self.dropout, self.attention_dropout, self.ff_dropout, self.embedding_dropout))
 
 
 # The settings of training.
@@ -234,6 +228,7 @@ ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
 
 # The schedules that use a setting; the others refuse it.
+_REGULARISATION = ("r_drop", "simcut", "bpe_dropout", "unigram_alpha", "noise")
 _SETTINGS_OF_SCHEDULES: dict[str, tuple[ScheduleName, ...]] = {
     "noam_factor": ("noam",),
     "decay_steps": ("warmup_stable_decay",),
@@ -545,14 +540,15 @@ class Config(Section):
             raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
         if isinstance(self.data, LanguageData) and not self.tokenizer.shared:
             check_languages(self.data.directions)
-        self._check_regularisation()
+        if any(getattr(self.training, name) is not None for name in _REGULARISATION):
+            self._check_regularisation()
         if self.training.guided_alignment is not None or isinstance(self.data, FilesData):
             self._check_alignment()
         if self.runtime.sharding == "full":
             self._check_sharding()
         if self.runtime.cuda_graphs:
             self._check_cuda_graphs()
-        if self.tokenizer.is_of_library and self.training.add_words is not None:
+        if self.training.add_words is not None and self.tokenizer.is_of_library:
             raise Contradiction(
                 f"training.add_words is not for tokenizer.kind: {self.tokenizer.kind}: its model keeps its pieces",
                 hint="leave out training.add_words",

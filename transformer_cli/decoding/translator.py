@@ -310,7 +310,7 @@ class Translator:
                 max_length=self.pipeline.max_length,
                 is_strict=self.is_strict,
                 only_green=self.only_green,
-                quality=self.pipeline.quality,
+                quality=self.pipeline.quality if self.estimates else None,
             )
         if self.only_green:
             translations = [left_out(each) if each.is_not_green else each for each in translations]
@@ -710,7 +710,7 @@ def warn_of_lines(
         max_length: how many tokens the model reads at once.
         is_strict: whether a sentence that was cut is an error.
         only_green: whether translations that are not green are left out; the others need no further message.
-        quality: tells why a translation is not green; None: nothing is said about that.
+        quality: tells why a translation is not green; None: nothing is said about that, as where there are no estimates.
 
     Raises:
         DataError: a sentence was cut, and `is_strict`.
