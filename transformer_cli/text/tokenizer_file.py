@@ -80,7 +80,7 @@ class Layout:
 
     @property
     def is_sentencepiece(self) -> bool:
-        """Whether it is the layout of an imported SentencePiece model."""
+        """Whether it is one of SentencePiece, which normalises text itself."""
         return False
 
     @property
@@ -515,9 +515,14 @@ class BytePieces:
                 next_states[:, index] = [_after(piece, state) for state in range(len(_STATES))]
         if not next_states[BETWEEN_CHARACTERS].any():
             return None
-        to_end = _tokens_to_end(next_states)
+        # (states,): the smallest number of tokens that end the character.
+        to_end = np.full(len(_STATES), _NEVER, dtype=np.int64)
+        to_end[BETWEEN_CHARACTERS] = 0
+        for _ in _STATES:  # a shortest path visits no state twice
+            after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+            to_end[1:] = np.minimum(to_end, after.min(axis=1) + 1)[1:]
         limits = np.arange(1 + to_end[to_end < _NEVER].max())
-        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])
         return cls(next_states, after[:, None, :] <= limits[:, None])
 
 
@@ -530,18 +535,6 @@ def _after(piece: bytes, state: int) -> int:
             return FORBIDDEN
         state = entry.next_state
     return state
-
-
-def _tokens_to_end(next_states: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """(states,): the smallest number of tokens that end the character in each state."""
-    import numpy as np
-
-    lengths = np.full(len(_STATES), _NEVER, dtype=np.int64)
-    lengths[BETWEEN_CHARACTERS] = 0
-    for _ in _STATES:  # a shortest path visits no state twice
-        after = np.where(next_states == FORBIDDEN, _NEVER, lengths[next_states])
-        lengths[1:] = np.minimum(lengths, after.min(axis=1) + 1)[1:]
-    return lengths
 
 
 # The file: written, and checked when it is read.

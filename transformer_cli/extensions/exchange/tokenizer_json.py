@@ -74,7 +74,7 @@ def tokenizer_json(source: Tokenizer, target: Tokenizer, form: TableForm, cleani
         "normalizer": _normalizer(
             of_source["normalizer"],
             cleaning,
-            removes_invisible=reads_without_invisible(cleaning, is_sentencepiece=source.is_sentencepiece),
+            removes_invisible=reads_without_invisible(cleaning, is_sentencepiece=source.parts.layout.is_sentencepiece),
         ),
         "post_processor": _appending(end, end_id),
         "decoder": _decoder(of_target["decoder"], source),
