@@ -431,7 +431,11 @@ class PyTorchEngine:
         log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
         of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
         best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
-        aligned = self._aligned(attention, source_ids)
+        # For each target token, the source token with the largest weight, a token of the text if there is one: a weight is
+        # at most 1, so a special token with 2 less is chosen only if there is no other token.
+        special = (pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
+        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
+        aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
         tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
         rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
         for (source, target), row in zip(pairs, rows, strict=True):
@@ -448,13 +452,6 @@ class PyTorchEngine:
         """(B, T, V) log-probabilities of given targets, and (B, T, S) attention weights."""
         logits, attention = logits_and_attention(self.model, source_ids, source_mask, decoder_input_ids)
         return at_least_float32(logits).log_softmax(-1), attention
-
-    def _aligned(self, attention: Tensor, source_ids: Tensor) -> Tensor:
-        """(B, T): for each target token, the source token with the largest weight, a token of the text if there is one."""
-        special = (self.special_ids.pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
-        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
-        # A weight is at most 1, so a special token with 2 less is chosen only if there is no other token.
-        return (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)
 
     def _hooks(self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
         """New hooks for one search."""

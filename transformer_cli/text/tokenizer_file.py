@@ -63,6 +63,8 @@ class Layout:
     """Whether Chinese, Japanese or Thai text has spaces between its words; not in the byte-level layout."""
     tags: tuple[str, ...] = ()
     """The tags of the target languages, such as <2it>: special tokens that no text contains."""
+    mark: ClassVar[str] = ""
+    """What stands in the file before the names of special tokens and tags, and of others with which no text is encoded."""
     cuts_at_spaces: ClassVar[bool] = False
     """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
     is_of_library: ClassVar[bool] = False
@@ -174,15 +176,11 @@ class Layout:
 
     def entry_of(self, name: str) -> str:
         """The entry that has this name in the file."""
-        return name
-
-    def name_of_special(self, entry: str) -> str:
-        """The name of a special token or a tag in the file."""
-        return entry
+        return name.removeprefix(self.mark)
 
     def is_tag_of_corpus(self, name: str) -> bool:
         """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return CORPUS_TAG.fullmatch(name) is not None
+        return name.startswith(self.mark) and CORPUS_TAG.fullmatch(name.removeprefix(self.mark)) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
@@ -304,6 +302,7 @@ class SentencePieceLayout(Layout):
     composes: bool = False
     charsmap: str = ""
     """The normalisation table in base64; empty: text stays as it is."""
+    mark: ClassVar[str] = _MARK_OF_HIDDEN
     cuts_at_spaces: ClassVar[bool] = True
 
     @property
@@ -334,18 +333,6 @@ class SentencePieceLayout(Layout):
             "post_processor": None,
             "decoder": {"type": "Sequence", "decoders": _DECODERS},
         }
-
-    def entry_of(self, name: str) -> str:
-        """The entry that has this name in the file."""
-        return name.removeprefix(_MARK_OF_HIDDEN)
-
-    def name_of_special(self, entry: str) -> str:
-        """The name of a special token or a tag in the file."""
-        return hidden(entry)
-
-    def is_tag_of_corpus(self, name: str) -> bool:
-        """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return is_hidden(name) and CORPUS_TAG.fullmatch(name[1:]) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry stands; special tokens stand for none."""
@@ -697,7 +684,7 @@ def _check_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> None:
 
 def _check_pieces(pieces: list[str], layout: Layout) -> None:
     """Check the pieces, which are in the order of their ids."""
-    specials = tuple(map(layout.name_of_special, layout.specials))
+    specials = tuple(layout.mark + special for special in layout.specials)
     if tuple(pieces[: len(specials)]) != specials:
         raise _refusal(f"the first entries are not {' '.join(layout.specials)}")
     if len(pieces) > MAX_ENTRIES:

@@ -33,7 +33,7 @@ from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, Checkpoint, Re
 from transformer_cli.checkpoint.trained_files import seen_lengths_of, tokenizers_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, lengths_seen_in, prepare_data, validation_pairs
+from transformer_cli.data.preparation import PreparedData, digest_of, lengths_seen_in, prepare_data, validation_pairs
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
 from transformer_cli.data.streaming import require_shareable
@@ -510,7 +510,7 @@ def build_session(
         TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
     """
     retention = Retention.of(config.training)
-    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.digest)
+    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=digest_of(data.fingerprint))
     checkpoints.recognise_folder()
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     require_memory_for_training(config, vocab_sizes, machine.device, read_launch())

@@ -105,7 +105,7 @@ def tokenizer_config(source: Tokenizer, max_length: int) -> Json:
 
 def special_name(source: Tokenizer, name: str) -> str:
     """The name of a special token in the files for transformers."""
-    return source.parts.layout.name_of_special(name)
+    return source.parts.layout.mark + name
 
 
 def vocabulary_sizes(source: Tokenizer, target: Tokenizer) -> VocabularySizes:
