@@ -253,19 +253,16 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision; a model in training mode is refused."""
-        self._check_mode()
-        with torch.inference_mode(), self.machine.autocast():
-            yield
-
-    def _check_mode(self) -> None:
         if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
+        with torch.inference_mode(), self.machine.autocast():
+            yield
 
     def _hypotheses_of(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
         if self.native_search is not None and self._fits_kernel(requests, options):
-            self._check_mode()  # PyTorch computes nothing here
-            return self._natively_found(requests, options)
+            with self._inference():
+                return self._natively_found(requests, options)
         if self.shortlist is not None and self._fits_shortlist(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
