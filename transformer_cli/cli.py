@@ -394,7 +394,8 @@ def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
     while start < len(args):
         is_sentence = has_sentences and not args[max(start - 1, 0)].startswith("-")
         end = start + 1
-        if not (is_sentence or args[start].startswith("-") or os.path.exists(args[start])):
+        may_go_on = end < len(args) and not args[end].startswith("-")
+        if may_go_on and not (is_sentence or args[start].startswith("-") or os.path.exists(args[start])):
             from transformer_cli.commands.command_line import end_of_name
 
             end = max(end_of_name(args, start), end)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint.runs import folder_size, list_runs
-from transformer_cli.checkpoint.trained_files import demonstration_run, find_run, find_run_or_demonstration
+from transformer_cli.checkpoint.trained_files import demonstration_run, find_run
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.writing import RunLock
 
@@ -75,7 +75,7 @@ def test_where_there_is_no_run_the_demonstration_model_answers_what_a_person_typ
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        found = find_run_or_demonstration(None, folder)
+        found = find_run(None, folder, or_demonstration=True)
         assert found == demonstration_run() == find_run("demonstration", folder)
         assert (found / "checkpoints").is_dir()
     assert "no run under" in caplog.text
@@ -86,8 +86,8 @@ def test_a_run_of_ones_own_goes_before_the_demonstration_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     saved(tmp_path / "a", 10)
-    assert find_run_or_demonstration(None, tmp_path) == tmp_path / "a"
-    assert find_run_or_demonstration("a", tmp_path) == tmp_path / "a"
+    assert find_run(None, tmp_path, or_demonstration=True) == tmp_path / "a"
+    assert find_run("a", tmp_path, or_demonstration=True) == tmp_path / "a"
     saved(tmp_path / "demonstration", 10)
     assert find_run("demonstration", tmp_path) == tmp_path / "demonstration"
     assert caplog.text == ""
@@ -98,9 +98,9 @@ def test_the_demonstration_model_does_not_hide_a_run_without_a_usable_checkpoint
 ) -> None:
     (tmp_path / "a" / "checkpoints").mkdir(parents=True)
     with pytest.raises(MissingInputError, match="/: the run a has no checkpoint yet"):
-        find_run_or_demonstration(None, tmp_path)
+        find_run(None, tmp_path, or_demonstration=True)
     with pytest.raises(MissingInputError, match="b: no such run"):
-        find_run_or_demonstration("b", tmp_path)
+        find_run("b", tmp_path, or_demonstration=True)
 
 
 def test_checkpoints_of_which_none_is_whole_are_no_missing_input(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_run_that_has_only_an_average_is_found_as_the_newest(tmp_path: Path, m
     shutil.copytree(demonstration_run(), tmp_path / "runs/small")
     monkeypatch.chdir(tmp_path)
     assert find_run() == Path("runs/small")
-    assert find_run_or_demonstration() == Path("runs/small")
+    assert find_run(or_demonstration=True) == Path("runs/small")
 
 
 def test_the_folder_of_a_synthetic_corpus_is_no_run_that_waits_for_its_training(

@@ -1,24 +1,21 @@
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from transformer_cli.config import Config
 from transformer_cli.data.preparation import (
     FILE_NAME,
-    PreparedData,
     changes,
+    digest_of,
     fingerprint,
     needs_other_tokenizers,
     read_seal,
     refusal,
     seal,
 )
-
-ANY_DATA = PreparedData(*[cast(Any, None)] * 7)
 
 
 def config_of(folder: Path, **sections: Any) -> Config:
@@ -149,10 +146,7 @@ def test_a_missing_folder_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_holds_the_digest_of_the_fingerprint_and_none_of_its_names() -> None:
-    def digest(made_from: dict[str, str]) -> str:
-        return replace(ANY_DATA, fingerprint=made_from).digest
-
-    first = digest({"/home/canary/a": "1", "b": "2"})
+    first = digest_of({"/home/canary/a": "1", "b": "2"})
     assert len(first) == 64
-    assert first == digest({"b": "2", "/home/canary/a": "1"})
-    assert first != digest({"/home/canary/a": "1", "b": "3"})
+    assert first == digest_of({"b": "2", "/home/canary/a": "1"})
+    assert first != digest_of({"/home/canary/a": "1", "b": "3"})

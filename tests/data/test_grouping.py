@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.config import TrainingConfig
 from transformer_cli.data.order import (
     Budget,
     EpochOrder,
@@ -106,10 +105,3 @@ def test_a_stream_of_such_updates_resumes_anywhere() -> None:
     for step, position in enumerate(positions[:-3]):
         with Updates(StoredUpdates(pairs, of_pairs, size), position) as resumed:
             assert [content(one) for one in islice(resumed, 3)] == expected[step : step + 3]
-
-
-def test_the_config_gives_the_size() -> None:
-    training = TrainingConfig(max_steps=1, batch_tokens=99, update_tokens=500)
-    assert UpdateSize.of(training) == UpdateSize(1, 500)
-    training = TrainingConfig(max_steps=1, batch_tokens=99, accumulate=4)
-    assert UpdateSize.of(training) == UpdateSize(4, None)

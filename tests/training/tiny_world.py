@@ -67,7 +67,9 @@ def experiment(
     known = PairList(pairs)
     budget = Budget(sentences=training.batch_sentences)
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
-    updates = Updates(StoredUpdates(known, order, UpdateSize.of(training)), Position(*position))
+    updates = Updates(
+        StoredUpdates(known, order, UpdateSize(training.accumulate, training.update_tokens)), Position(*position)
+    )
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
     decay = training.ema_decay

@@ -217,23 +217,16 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
         model: changed in place; its parameters may still lie on another device.
         device: where the model will compute.
     """
-    twins = _twins_on(device)
+    version = tuple(map(int, torch.__version__.split(".")[:2]))
+    # Fused attention reads heads at the wrong places there, in batches without padding (PyTorch, pull request 181151).
+    is_wrong = device.type == "mps" and version < (2, 12)
+    twins = TWINS_ON_CPU if device.type == "cpu" else {} if is_wrong else TWINS_ON_GPU
     for module in model.modules():
         plain = plain_class(module)
         # A module without a twin on this device becomes plain again, if it was a twin.
         if plain in TWINS_ON_CPU or plain in TWINS_ON_GPU:
             module.__class__ = twins.get(plain, plain)
     return model
-
-
-def _twins_on(device: torch.device) -> Twins:
-    if device.type == "cpu":
-        return TWINS_ON_CPU
-    version = tuple(map(int, torch.__version__.split(".")[:2]))
-    if device.type == "mps" and version < (2, 12):
-        # Fused attention reads heads at the wrong places there, in batches without padding (PyTorch, pull request 181151).
-        return {}
-    return TWINS_ON_GPU
 
 
 def plain_class(module: nn.Module) -> type[nn.Module]:

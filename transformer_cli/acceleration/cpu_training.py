@@ -222,7 +222,9 @@ class _Attention(torch.autograd.Function):
         scores = at_least_float32(q @ k.mT).mul_(1 / math.sqrt(q.size(-1))).unflatten(0, shape)
         if mask is not None and mask.bias is not None:
             scores += mask.bias
-        weights = _softmax_(scores)  # (B, H, Q, C)
+        if scores.numel():  # the softmax in place: PyTorch's takes several times as long if rows are short
+            scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+        weights = scores.div_(scores.sum(-1, keepdim=True))  # (B, H, Q, C)
         if mask is not None and mask.reads_any is not None:
             weights *= mask.reads_any
         kept = weights.to(v.dtype)
@@ -280,14 +282,6 @@ class _Recurrence(torch.autograd.Function):
         of_candidates = of_states * (1.0 - forget)
         of_gates = of_forget.mul_(of_candidates).mul_(forget)
         return of_candidates.to(ctx.dtype), of_gates.to(ctx.dtype)
-
-
-def _softmax_(scores: Tensor) -> Tensor:
-    """The softmax over the last dimension, in place: PyTorch's takes several times as long if rows are short."""
-    if not scores.numel():  # nothing to attend to
-        return scores
-    exponentials = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
-    return exponentials.div_(exponentials.sum(-1, keepdim=True))
 
 
 def project_on_cpu(x: Tensor, layers: tuple[nn.Linear, ...]) -> tuple[Tensor, ...]:

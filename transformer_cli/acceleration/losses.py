@@ -58,7 +58,9 @@ class _SumOverTokens(torch.autograd.Function):
             scores = rows[part].to(dtype, copy=True)
             of_truth[part] = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
             of_labels[part] = labels.mean_of(scores, of_truth[part])
-            log_sums[part] = _log_sum_exp(scores)
+            # In place, which takes a third of the time of `logsumexp`.
+            largest = scores.amax(-1, keepdim=True)
+            log_sums[part] = (scores.sub_(largest).exp_().sum(-1, keepdim=True).log_() + largest).squeeze(-1)
         ctx.save_for_backward(logits, target_ids, log_sums)
         ctx.labels = labels
         is_padding = ids == labels.pad_id
@@ -79,12 +81,6 @@ class _SumOverTokens(torch.autograd.Function):
             gradients[part] = probabilities.mul_(of_objective)
         _fill_rows_with_zeros(gradients, ids == ctx.labels.pad_id)
         return gradient, None, None
-
-
-def _log_sum_exp(scores: Tensor) -> Tensor:
-    """(N, V) to (N,); `scores` is overwritten, which takes a third of the time of `logsumexp`."""
-    largest = scores.amax(-1, keepdim=True)
-    return (scores.sub_(largest).exp_().sum(-1, keepdim=True).log_() + largest).squeeze(-1)
 
 
 def _fill_rows_with_zeros(matrix: Tensor, is_chosen: Tensor) -> None:

@@ -22,7 +22,6 @@ from transformer_cli.acceleration.prepared_transformer import (
     PreparedEncoderLayer,
     PreparedFeedForward,
     PreparedTransformer,
-    unchanged,
 )
 from transformer_cli.model.layers import LearnedPositions, NoPositions, post, pre
 from transformer_cli.model.transformer import Transformer
@@ -127,7 +126,7 @@ def _checked(attention: PreparedAttention) -> PreparedAttention:
 
 
 def _feed_forward(network: PreparedFeedForward) -> dict[str, _Linear]:
-    if network.is_gated or network.activation is not unchanged:
+    if not network.has_relu:
         raise _NotNative
     return {"up": _linear(network.first), "down": _linear(network.down)}
 

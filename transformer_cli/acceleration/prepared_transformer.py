@@ -165,7 +165,7 @@ def _factor(largest: Tensor) -> Tensor:
 
 
 def unchanged(x: Tensor) -> Tensor:
-    """In place of an activation that there is not, or that is part of a product."""
+    """In place of an activation that there is not."""
     return x
 
 
@@ -253,15 +253,16 @@ class PreparedFeedForward:
     def __init__(self, module: FeedForward, prepare: Prepare) -> None:
         self.is_gated = module.gate is not None
         first = [module.up] if module.gate is None else [module.gate, module.up]
-        has_relu = module.activation is F.relu and not self.is_gated
-        self.activation = unchanged if has_relu else module.activation
-        self.first, self.down = prepare(first, has_relu=has_relu), prepare([module.down])
+        self.has_relu = module.activation is F.relu and not self.is_gated
+        """Whether the first product has the activation in it."""
+        self.activation = module.activation
+        self.first, self.down = prepare(first, has_relu=self.has_relu), prepare([module.down])
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, D) to the same shape."""
         inner = self.first(x)
         if not self.is_gated:
-            return self.down(self.activation(inner))
+            return self.down(inner if self.has_relu else self.activation(inner))
         gate, up = inner.chunk(2, dim=-1)
         return self.down(self.activation(gate) * up)
 

@@ -1,6 +1,7 @@
 """When a run is finished: how far it has come, and the limits of its training; without PyTorch."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import TrainingConfig
@@ -14,8 +15,8 @@ class HowFar(Protocol):
         """Updates that are done."""
 
     @property
-    def epoch(self) -> int:
-        """Epochs that are completed."""
+    def position(self) -> Sequence[Any]:
+        """The place in the data; its first number is that of the epochs that are completed."""
 
     @property
     def validated_at(self) -> int:
@@ -30,7 +31,7 @@ class Counts(NamedTuple):
     """The counts alone."""
 
     step: int
-    epoch: int
+    position: Sequence[int]
     validated_at: int
     validations_without_best: int
 
@@ -41,9 +42,9 @@ class Counts(NamedTuple):
         Raises:
             DataError: a value is missing, or cannot be that of a training run.
         """
-        epoch, *_ = progress.counts("position", least=2)
+        position = progress.counts("position", least=2)
         names = "validated_at", "validations_without_best"
-        return cls(progress.count("step"), epoch, *map(progress.count, names))
+        return cls(progress.count("step"), position, *map(progress.count, names))
 
 
 def reaches_limit(run: HowFar, training: TrainingConfig) -> bool:
@@ -55,7 +56,7 @@ def limits_reached(run: HowFar, training: TrainingConfig) -> dict[str, int]:
     """The settings that end the run now, with their values."""
     counts = {
         "training.max_steps": (run.step, training.max_steps),
-        "training.max_epochs": (run.epoch, training.max_epochs),
+        "training.max_epochs": (run.position[0], training.max_epochs),
         "training.patience": (run.validations_without_best, training.patience),
     }
     return {name: limit for name, (n, limit) in counts.items() if limit is not None and n >= limit}

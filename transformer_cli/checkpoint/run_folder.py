@@ -101,11 +101,14 @@ class RunFolder:
                 hint="change its permissions, or give another name: --set name=...",
             )
 
+    def is_only_logged(self) -> bool:
+        """Whether it holds nothing but given pairs, the log and the lock file: no run has left anything in it."""
+        return {*os.listdir(self.path)} <= {LOCK_FILE, self.log_file.name, self.given_folder.name}
+
     def remove_if_only_logged(self) -> None:
-        """Remove the folder if it holds nothing but given pairs, the log, and the lock file, which the caller has locked."""
-        own = {LOCK_FILE, self.log_file.name, self.given_folder.name}
+        """Remove the folder if that is all; the caller has locked the lock file."""
         with suppress(OSError, StorageError):  # it stays, and does no harm
-            if {one.name for one in self.path.iterdir()} <= own:
+            if self.is_only_logged():
                 remove([self.path])
 
     def is_begun(self) -> bool:
@@ -510,20 +513,22 @@ _HINT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class StateValues:
     """A JSON object whose values are checked when they are read; errors name the file and the field."""
 
-    def __init__(self, values: Mapping[str, Any], origin: str, *, path: str = "") -> None:
-        self.values = values
-        self._origin = origin
-        self._path = path
+    values: Mapping[str, Any]
+    origin: str
+    """What messages call the file."""
+    path: str = ""
+    """Of the object in the file: the names of the fields that lead to it, each with a dot behind it."""
 
     def part(self, name: str) -> "StateValues":
         """The object in this field."""
         value = self._value(name)
         if not isinstance(value, dict):
             raise self.refusal(name, "is not a JSON object")
-        return StateValues(value, self._origin, path=f"{self._path}{name}.")
+        return StateValues(value, self.origin, f"{self.path}{name}.")
 
     def count(self, name: str, *, most: int = MOST) -> int:
         """A whole number from 0 to `most`."""
@@ -556,7 +561,7 @@ class StateValues:
 
     def refusal(self, name: str, problem: str) -> DataError:
         """The error for a field."""
-        return DataError(f"{self._origin}: {self._path}{name} {problem}: not the state of a training run", hint=_HINT)
+        return DataError(f"{self.origin}: {self.path}{name} {problem}: not the state of a training run", hint=_HINT)
 
     def _value(self, name: str) -> Any:
         if name not in self.values:

@@ -79,7 +79,7 @@ _SMALLEST_RATIO = 0.4
 # The run that is meant, and which of its checkpoints is used.
 
 
-def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
+def find_run(run: str | None = None, runs_folder: Path = RUNS, *, or_demonstration: bool = False) -> Path:
     """The folder of a run, or of a single checkpoint.
 
     Args:
@@ -87,11 +87,21 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
             the run that saved last, according to `saved_at` in the manifests. "demonstration" is the small model
             that comes with tfm, where no run and no path has this name.
         runs_folder: the folder of all runs.
+        or_demonstration: whether the small model answers where no run is named and there is none. It is for commands that show a
+            translation to the person who asks: somebody who has just installed tfm sees one, and the warning says whose it is.
+            Where a model is served or scored, one that nobody has named would be a mistake that nobody sees.
 
     Raises:
         MissingInputError: there is no such run, or it has no checkpoint yet.
         StorageError: there are checkpoints, but none of any run is valid.
     """
+    if run is None and or_demonstration and not _run_names(runs_folder):
+        logger.warning(
+            "no run under %s/: the small demonstration model that comes with tfm answers (English to French, everyday "
+            "sentences); runs are looked for in the folder where you are, and to train one of your own: tfm init TABLE",
+            runs_folder,
+        )
+        return demonstration_run()
     if run is None:
         return _newest(runs_folder)
     if not run.strip():
@@ -104,26 +114,6 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
         if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
             return path.parent
     raise _no_run(run, paths, runs_folder)
-
-
-def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) -> Path:
-    """The folder of `find_run`; or, if no run is named and there is none, that of the small model that comes with tfm.
-
-    It is for commands that show a translation to the person who asks: somebody who has just installed tfm sees one, and
-    the warning says whose it is. Where a model is served or scored, one that nobody has named would be a mistake that
-    nobody sees.
-
-    Raises:
-        MissingInputError, StorageError: as `find_run`; also where a training has begun, but has no checkpoint yet.
-    """
-    if run is not None or _run_names(runs_folder):
-        return find_run(run, runs_folder)
-    logger.warning(
-        "no run under %s/: the small demonstration model that comes with tfm answers (English to French, everyday "
-        "sentences); runs are looked for in the folder where you are, and to train one of your own: tfm init TABLE",
-        runs_folder,
-    )
-    return demonstration_run()
 
 
 def demonstration_run() -> Path:

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SettingsOption = Annotated[Overrides, set_option("training.max_steps=100", completion.settings)]
+
 
 def train_command(
     config: ConfigOption,
-    overrides: Annotated[Overrides, set_option("training.max_steps=100", completion.settings)] = None,
+    overrides: SettingsOption = None,
     from_scratch: Annotated[
         bool,
         typer.Option("--from-scratch", help="Start a new run; rename the checkpoints of an earlier one."),

@@ -87,47 +87,30 @@ def override_settings(config: Config, overrides: Iterable[str]) -> Config:
     Raises:
         ConfigError: the value of an override is not allowed.
     """
-    settings = _as_read(_values_of(config))
+    settings = _as_read(config, config.model_dump(mode="json"))
     for override in overrides:
         apply_override(settings, override)
     return check_settings(settings, config.name, is_trained=True)
 
 
-def _as_read(values: Any) -> Any:
-    """Plain values as `parse_yaml` returns them, but with the lines of no file."""
-    if isinstance(values, list):
-        return [_as_read(value) for value in values]
-    if not isinstance(values, dict):
-        return values
-    mapping = Mapping()
-    mapping.update({name: _as_read(value) for name, value in values.items()})
-    return mapping
-
-
 def to_yaml(config: Config) -> str:
     """The config as YAML, with every default written out; settings that are absent stay absent."""
-    return yaml.safe_dump(_values_of(config), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(_as_read(config, config.model_dump(mode="json")), sort_keys=False, allow_unicode=True)
 
 
-def _values_of(config: Config) -> dict[str, Any]:
-    """The values of a config as plain data; None is left out where it is the default."""
-    values = config.model_dump(mode="json")
-    _leave_out_absent(config, values)
-    return values
-
-
-def _leave_out_absent(section: BaseModel, values: dict[str, Any]) -> None:
-    """Remove each None that is a default from the values of a section."""
+def _as_read(section: BaseModel, values: dict[str, Any]) -> "Mapping":
+    """The values of a section as `parse_yaml` returns them; None is left out where it is the default."""
+    written = Mapping()
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if isinstance(value, BaseModel):
-            _leave_out_absent(value, values[name])
+            written[name] = _as_read(value, values[name])
         elif isinstance(value, tuple):
-            for item, values_of_item in zip(value, values[name], strict=True):
-                if isinstance(item, BaseModel):
-                    _leave_out_absent(item, values_of_item)
-        elif value is None and field.default is None:
-            del values[name]
+            items = zip(value, values[name], strict=True)
+            written[name] = [_as_read(item, each) if isinstance(item, BaseModel) else each for item, each in items]
+        elif value is not None or field.default is not None:
+            written[name] = values[name]
+    return written
 
 
 def _read_text(file: Path) -> str:
@@ -466,6 +449,9 @@ class Mapping(dict[str, Any]):
     def __init__(self) -> None:
         super().__init__()
         self.lines: dict[str, int | str] = {}
+
+
+yaml.SafeDumper.add_representer(Mapping, yaml.SafeDumper.represent_dict)
 
 
 class _Loader(yaml.SafeLoader):

@@ -207,13 +207,7 @@ class ModelConfig(Section):
     @property
     def has_dropout(self) -> bool:
         """Whether a dropout rate is above 0, so that two forward passes of a batch differ in training."""
-        shares = self.dropout, self.attention_dropout, self.ff_dropout, self.embedding_dropout_share
-        return any(share > 0.0 for share in shares)
-
-    @property
-    def embedding_dropout_share(self) -> float:
-        """Dropout rate of embeddings; that of sub-layers if it is not given."""
-        return self.dropout if self.embedding_dropout is None else self.embedding_dropout
+        return any((self.dropout, self.attention_dropout, self.ff_dropout, self.embedding_dropout))
 
 
 # The settings of training.
@@ -233,6 +227,8 @@ ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
 
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
 
+# Settings of the training whose rules are about other sections, too.
+_RARELY_SET = ("r_drop", "simcut", "bpe_dropout", "unigram_alpha", "noise", "add_words")
 # The schedules that use a setting; the others refuse it.
 _SETTINGS_OF_SCHEDULES: dict[str, tuple[ScheduleName, ...]] = {
     "noam_factor": ("noam",),
@@ -545,18 +541,14 @@ class Config(Section):
             raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
         if isinstance(self.data, LanguageData) and not self.tokenizer.shared:
             check_languages(self.data.directions)
-        self._check_regularisation()
+        if any(getattr(self.training, name) is not None for name in _RARELY_SET):
+            self._check_rarely_set()
         if self.training.guided_alignment is not None or isinstance(self.data, FilesData):
             self._check_alignment()
         if self.runtime.sharding == "full":
             self._check_sharding()
         if self.runtime.cuda_graphs:
             self._check_cuda_graphs()
-        if self.tokenizer.is_of_library and self.training.add_words is not None:
-            raise Contradiction(
-                f"training.add_words is not for tokenizer.kind: {self.tokenizer.kind}: its model keeps its pieces",
-                hint="leave out training.add_words",
-            )
         metric = self.training.best_metric
         is_trained = bool(info.context and info.context.get("is_trained"))
         if not is_trained and metric not in ("loss", "perplexity", *self.validation.scores):
@@ -577,7 +569,7 @@ class Config(Section):
         if self.data.task == "drop-first" and 1 in lengths:
             raise ValueError("validation.sequence_lengths: task drop-first needs lengths of 2 or more")
 
-    def _check_regularisation(self) -> None:
+    def _check_rarely_set(self) -> None:
         if self.training.r_drop is not None and self.training.word_dropout is None and not self.model.has_dropout:
             raise ValueError(
                 "training.r_drop has no effect without dropout, because both forward passes of a batch are equal; "
@@ -608,6 +600,11 @@ class Config(Section):
             raise Contradiction(
                 "training.noise makes words that a vocabulary of whole words does not have",
                 hint=f"set tokenizer.kind: {', '.join(first)} or {last}, or leave out training.noise",
+            )
+        if self.training.add_words is not None and self.tokenizer.is_of_library:
+            raise Contradiction(
+                f"training.add_words is not for tokenizer.kind: {self.tokenizer.kind}: its model keeps its pieces",
+                hint="leave out training.add_words",
             )
 
     def _check_alignment(self) -> None:

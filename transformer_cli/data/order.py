@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,18 +196,15 @@ def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:
     half_bits = np.uint64(max(1, math.ceil((size - 1).bit_length() / 2)))
     values = positions.astype(np.uint64)
     is_outside = np.ones(len(values), dtype=bool)
+    mask = (np.uint64(1) << half_bits) - np.uint64(1)
     while is_outside.any():
-        values[is_outside] = _feistel(values[is_outside], half_bits, round_keys)
+        outside = values[is_outside]
+        left, right = outside >> half_bits, outside & mask
+        for round_key in round_keys:
+            left, right = right, left ^ (_mix(right ^ round_key) & mask)
+        values[is_outside] = (left << half_bits) | right
         is_outside = values >= size
     return values.astype(np.int64)
-
-
-def _feistel(values: NDArray[np.uint64], half_bits: np.uint64, round_keys: NDArray[Any]) -> NDArray[np.uint64]:
-    mask = (np.uint64(1) << half_bits) - np.uint64(1)
-    left, right = values >> half_bits, values & mask
-    for round_key in round_keys:
-        left, right = right, left ^ (_mix(right ^ round_key) & mask)
-    return (left << half_bits) | right
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -245,11 +242,6 @@ class UpdateSize:
     """`training.accumulate`; used only if `target_tokens` is None."""
     target_tokens: int | None = None
     """`training.update_tokens`: a batch is added as long as that brings the update closer to this number."""
-
-    @classmethod
-    def of(cls, training: TrainingConfig) -> "UpdateSize":
-        """The size that a config asks for."""
-        return cls(training.accumulate, training.update_tokens)
 
 
 def update_batches(order: EpochOrder, size: UpdateSize, epoch: int, *, first: int = 0) -> Iterator[list[Visits]]:

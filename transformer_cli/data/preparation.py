@@ -98,11 +98,6 @@ class PreparedData:
         """Of source and target."""
         return self.source_tokenizer, self.target_tokenizer
 
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the fingerprint, which each checkpoint holds."""
-        return digest_of(self.fingerprint)
-
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
         held_out = all_held_out_pairs(self.config)
@@ -134,7 +129,7 @@ def prepare_data(
             was lost. None: they are in the folder, or are learned.
         trained_on: the fingerprint of the data of the training, as the run has recorded it elsewhere; it counts if the folder
             was lost or damaged. None: not known.
-        digest_of_training: the `PreparedData.digest` of the data of the training, which counts where nothing else is known; empty: not known.
+        digest_of_training: `digest_of` the data of the training, which counts where nothing else is known; empty: not known.
         runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:

@@ -17,7 +17,6 @@ from transformer_cli.checkpoint.trained_files import (
     Which,
     attempts,
     find_run,
-    find_run_or_demonstration,
     load_weights,
     model_of_arrays,
     read_files,
@@ -138,9 +137,9 @@ def load_translator(
         _check_precision(config, is_possible=len(runs) == 1)
         return config
 
-    folders = [find_run_or_demonstration(None if one is None else fspath(one)) for one in runs]
-    alone = len(runs) == 1
-    return _combined([_loaded(folder, configured, which=which, alone=alone) for folder in folders])
+    folders = [find_run(None if one is None else fspath(one), or_demonstration=True) for one in runs]
+    members = [_loaded(folder, configured, which=which, alone=len(runs) == 1) for folder in folders]
+    return members[0].translator if len(members) == 1 else _ensemble(members)
 
 
 def load_run(
@@ -198,12 +197,13 @@ def load_run(
     # Who asks for a machine or an engine gets it from the first sentence on.
     is_free = not any(name.startswith(("runtime.", "decoding.engine")) for name in overridden)
     starts = alone and is_free and command == "translate"
-    find = find_run_or_demonstration if or_demonstration else find_run
-    members = [_loaded(find(one), configured, alone=alone, starts=starts) for one in runs]
+    folders = [find_run(one, or_demonstration=or_demonstration) for one in runs]
+    members = [_loaded(folder, configured, alone=alone, starts=starts) for folder in folders]
     for member in members:
         _announce(member)
     trained, *others = [member.trained for member in members]
-    return LoadedRun(trained, members[0].config, overridden, _combined(members), tuple(others))
+    translator = _ensemble(members) if others else members[0].translator
+    return LoadedRun(trained, members[0].config, overridden, translator, tuple(others))
 
 
 class _Loaded(NamedTuple):
@@ -292,10 +292,8 @@ def _announce_interruption(run: RunFolder, training: TrainingConfig, name: str) 
     )
 
 
-def _combined(members: Sequence[_Loaded]) -> Translator:
-    """The translator of a run, or of an ensemble."""
-    if len(members) == 1:
-        return members[0].translator
+def _ensemble(members: Sequence[_Loaded]) -> Translator:
+    """The translator of several runs."""
     from transformer_cli.decoding.ensemble import combine_translators
 
     names = [str(member.trained.folder) for member in members]

@@ -253,19 +253,16 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision; a model in training mode is refused."""
-        self._check_mode()
-        with torch.inference_mode(), self.machine.autocast():
-            yield
-
-    def _check_mode(self) -> None:
         if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
+        with torch.inference_mode(), self.machine.autocast():
+            yield
 
     def _hypotheses_of(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
         if self.native_search is not None and self._fits_kernel(requests, options):
-            self._check_mode()  # PyTorch computes nothing here
-            return self._natively_found(requests, options)
+            with self._inference():
+                return self._natively_found(requests, options)
         if self.shortlist is not None and self._fits_shortlist(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
@@ -431,7 +428,11 @@ class PyTorchEngine:
         log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
         of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
         best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
-        aligned = self._aligned(attention, source_ids)
+        # For each target token, the source token with the largest weight, a token of the text if there is one: a weight is
+        # at most 1, so a special token with 2 less is chosen only if there is no other token.
+        special = (pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
+        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
+        aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
         tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
         rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
         for (source, target), row in zip(pairs, rows, strict=True):
@@ -448,13 +449,6 @@ class PyTorchEngine:
         """(B, T, V) log-probabilities of given targets, and (B, T, S) attention weights."""
         logits, attention = logits_and_attention(self.model, source_ids, source_mask, decoder_input_ids)
         return at_least_float32(logits).log_softmax(-1), attention
-
-    def _aligned(self, attention: Tensor, source_ids: Tensor) -> Tensor:
-        """(B, T): for each target token, the source token with the largest weight, a token of the text if there is one."""
-        special = (self.special_ids.pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
-        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
-        # A weight is at most 1, so a special token with 2 less is chosen only if there is no other token.
-        return (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)
 
     def _hooks(self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
         """New hooks for one search."""

@@ -380,7 +380,7 @@ class TextPipeline:
     @property
     def removes_invisible(self) -> bool:
         """Whether source text is read without invisible characters, and with plain spaces."""
-        is_sentencepiece = self.source_tokenizer.is_sentencepiece
+        is_sentencepiece = self.source_tokenizer.parts.layout.is_sentencepiece
         return reads_without_invisible(self.data.cleaning, is_sentencepiece=is_sentencepiece)
 
     def normalize_source(self, text: str) -> str:

@@ -97,7 +97,7 @@ class Translator:
         _by_one_model       one model, or `_by_two_models`
         _in_form_of_lines   marks at the beginning of a line, columns, brackets
         translate_texts     token ids, repairs, and text again
-        _best_hypotheses    the engine
+        _search_new_parts   the engine
     """
 
     pipeline: TextPipeline
@@ -311,7 +311,7 @@ class Translator:
                 max_length=self.pipeline.max_length,
                 is_strict=self.is_strict,
                 only_green=self.only_green,
-                quality=self.pipeline.quality,
+                quality=self.pipeline.quality if self.estimates else None,
             )
         if self.only_green:
             translations = [left_out(each) if each.is_not_green else each for each in translations]
@@ -563,7 +563,10 @@ class Translator:
         """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
         requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
         new = [request for request in requests if request not in hypotheses]
-        hypotheses.update(zip(new, self._best_hypotheses(new) if new else [], strict=True))
+        if new:
+            is_chosen = self.decoding.mbr is not None or (self.rescorers and self.decoding.rescore is not None)
+            found = self._best_candidates(new) if is_chosen else self.engine.translate(new, self.decoding)
+            hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
             of_new = {request: hypotheses[request] for request in new}
             hypotheses |= self._with_terms_in_place(chunks, of_new)
@@ -654,15 +657,12 @@ class Translator:
         placer = TermPlacer(engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options)
         return placer.placed(required, hypotheses)
 
-    def _best_hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
-        """The best hypotheses of each part: by their scores, by those of several models (`decoding.rescore`), or by minimum Bayes risk (`decoding.mbr`)."""
+    def _best_candidates(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The best hypotheses of each part by the scores of several models (`decoding.rescore`) or by minimum Bayes risk (`decoding.mbr`)."""
         options = self.decoding
-        is_rescored = bool(self.rescorers) and options.rescore is not None
-        if options.mbr is None and not is_rescored:
-            return self.engine.translate(parts, options)
         asked = options.model_copy(update={"num_best": options.num_candidates})
         candidates = self.engine.translate(parts, asked)
-        if is_rescored:
+        if self.rescorers and options.rescore is not None:
             from transformer_cli.decoding.rescoring import rescored
 
             best = rescored(self, parts, candidates)
@@ -710,7 +710,7 @@ def warn_of_lines(
         max_length: how many tokens the model reads at once.
         is_strict: whether a sentence that was cut is an error.
         only_green: whether translations that are not green are left out; the others need no further message.
-        quality: tells why a translation is not green; None: nothing is said about that.
+        quality: tells why a translation is not green; None: nothing is said about that, as where there are no estimates.
 
     Raises:
         DataError: a sentence was cut, and `is_strict`.

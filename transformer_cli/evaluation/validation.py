@@ -439,7 +439,9 @@ def draw_attention(weights: "Tensor", source_tokens: Sequence[str], target_token
     from matplotlib.figure import Figure
 
     num_source = len(source_tokens)
-    labels, families = readable_labels(_labels([*source_tokens, *target_tokens]))
+    names = (on_one_line(token.strip(), MAX_LABEL) for token in (*source_tokens, *target_tokens))
+    # A dollar sign without a backslash would begin a formula.
+    labels, families = readable_labels([name.replace("$", r"\$") or "␣" for name in names])
     of_source, of_target = labels[:num_source], labels[num_source:]
     width = 2.0 + 0.4 * num_source + _room_for(of_target)
     height = 1.6 + 0.32 * len(target_tokens) + _room_for(of_source)
@@ -455,12 +457,6 @@ def draw_attention(weights: "Tensor", source_tokens: Sequence[str], target_token
     axes.set_ylabel("predicted target token")
     figure.colorbar(image, ax=axes, label="attention")
     return figure
-
-
-def _labels(tokens: Sequence[str]) -> list[str]:
-    """The tokens for matplotlib, where a dollar sign without a backslash would begin a formula."""
-    shown = (on_one_line(token.strip(), MAX_LABEL) for token in tokens)
-    return [text.replace("$", r"\$") or "␣" for text in shown]
 
 
 def _room_for(labels: Sequence[str]) -> float:

@@ -101,7 +101,8 @@ class Transformer(nn.Module):
         # Training sets these two, with `training.word_dropout` or `training.simcut`.
         self.source_word_dropout: WordDropout | None = None
         self.target_word_dropout: WordDropout | None = None
-        self.embedding_dropout = nn.Dropout(config.embedding_dropout_share)
+        share = config.dropout if config.embedding_dropout is None else config.embedding_dropout
+        self.embedding_dropout = nn.Dropout(share)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)

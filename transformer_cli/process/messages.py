@@ -37,8 +37,8 @@ class _AboveTheBar(logging.Handler):
 
         try:
             line = self.format(record)
-            if getattr(record, "is_table", False):
-                line = fitted(line, terminal_width(sys.stderr))
+            if getattr(record, "is_table", False) and (width := terminal_width(sys.stderr)):
+                line = fitted(line, width)
             tqdm.write(line, file=sys.stderr)
         except (OSError, ValueError):
             self.handleError(record)

@@ -497,7 +497,14 @@ class RunLock:
         with errors_explained(self.path, fs=REAL, creating=True, needed_bytes=200):
             self._file = filesystem.open_file(self.path, filesystem.OWN)
             try:
-                self._take()
+                is_locked, holder = try_lock(self._file), _read_record(self._file)
+                if is_locked is False:
+                    raise self._refusal(holder)
+                if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
+                    self._watch(holder)
+                os.ftruncate(self._file, 0)
+                record = json.dumps(_own_record()).encode()
+                filesystem.write_at(self._file, b" " + record + b"\n", 0)
             except BaseException:
                 os.close(self._file)
                 raise
@@ -513,17 +520,6 @@ class RunLock:
             logger.warning("%s: could not be emptied: %s", self.path, failure.strerror)
         finally:
             os.close(self._file)
-
-    def _take(self) -> None:
-        is_locked = try_lock(self._file)
-        holder = _read_record(self._file)
-        if is_locked is False:
-            raise self._refusal(holder)
-        if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
-            self._watch(holder)
-        os.ftruncate(self._file, 0)
-        record = json.dumps(_own_record()).encode()
-        filesystem.write_at(self._file, b" " + record + b"\n", 0)
 
     def _watch(self, holder: dict[str, Any]) -> None:
         """Raise TryAgainError if the holder changes the file's time: then its process is alive."""

@@ -74,7 +74,7 @@ def with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
     if layout.kind == "Unigram":
         vocabulary: Any = [
             *model["vocab"],
-            *([layout.name_of_special(tag), 0.0] for tag in missing),
+            *([layout.mark + tag, 0.0] for tag in missing),
         ]
     else:
         vocabulary = _numbered(model["vocab"], missing)

@@ -69,8 +69,6 @@ class Tokenizer:
         """The vocabulary in the order of the ids; not to be changed."""
         self.special_tokens = layout.specials
         """[UNK], [PAD], [SOS], [EOS] and the tags of the target languages, in the order of their ids."""
-        self.is_sentencepiece = layout.is_sentencepiece
-        """Whether it is one of SentencePiece, which normalises text itself."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
         num_special = len(self.special_tokens)
         corpus_tags = (i for i in range(num_special, self.vocab_size) if layout.is_tag_of_corpus(names[i]))

@@ -63,6 +63,8 @@ class Layout:
     """Whether Chinese, Japanese or Thai text has spaces between its words; not in the byte-level layout."""
     tags: tuple[str, ...] = ()
     """The tags of the target languages, such as <2it>: special tokens that no text contains."""
+    mark: ClassVar[str] = ""
+    """What stands in the file before the names of special tokens and tags, and of others with which no text is encoded."""
     cuts_at_spaces: ClassVar[bool] = False
     """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
     is_of_library: ClassVar[bool] = False
@@ -80,7 +82,7 @@ class Layout:
 
     @property
     def is_sentencepiece(self) -> bool:
-        """Whether it is the layout of an imported SentencePiece model."""
+        """Whether it is one of SentencePiece, which normalises text itself."""
         return False
 
     @property
@@ -174,15 +176,11 @@ class Layout:
 
     def entry_of(self, name: str) -> str:
         """The entry that has this name in the file."""
-        return name
-
-    def name_of_special(self, entry: str) -> str:
-        """The name of a special token or a tag in the file."""
-        return entry
+        return name.removeprefix(self.mark)
 
     def is_tag_of_corpus(self, name: str) -> bool:
         """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return CORPUS_TAG.fullmatch(name) is not None
+        return name.startswith(self.mark) and CORPUS_TAG.fullmatch(name.removeprefix(self.mark)) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
@@ -304,6 +302,7 @@ class SentencePieceLayout(Layout):
     composes: bool = False
     charsmap: str = ""
     """The normalisation table in base64; empty: text stays as it is."""
+    mark: ClassVar[str] = _MARK_OF_HIDDEN
     cuts_at_spaces: ClassVar[bool] = True
 
     @property
@@ -334,18 +333,6 @@ class SentencePieceLayout(Layout):
             "post_processor": None,
             "decoder": {"type": "Sequence", "decoders": _DECODERS},
         }
-
-    def entry_of(self, name: str) -> str:
-        """The entry that has this name in the file."""
-        return name.removeprefix(_MARK_OF_HIDDEN)
-
-    def name_of_special(self, entry: str) -> str:
-        """The name of a special token or a tag in the file."""
-        return hidden(entry)
-
-    def is_tag_of_corpus(self, name: str) -> bool:
-        """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return is_hidden(name) and CORPUS_TAG.fullmatch(name[1:]) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry stands; special tokens stand for none."""
@@ -515,9 +502,14 @@ class BytePieces:
                 next_states[:, index] = [_after(piece, state) for state in range(len(_STATES))]
         if not next_states[BETWEEN_CHARACTERS].any():
             return None
-        to_end = _tokens_to_end(next_states)
+        # (states,): the smallest number of tokens that end the character.
+        to_end = np.full(len(_STATES), _NEVER, dtype=np.int64)
+        to_end[BETWEEN_CHARACTERS] = 0
+        for _ in _STATES:  # a shortest path visits no state twice
+            after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+            to_end[1:] = np.minimum(to_end, after.min(axis=1) + 1)[1:]
         limits = np.arange(1 + to_end[to_end < _NEVER].max())
-        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])
         return cls(next_states, after[:, None, :] <= limits[:, None])
 
 
@@ -530,18 +522,6 @@ def _after(piece: bytes, state: int) -> int:
             return FORBIDDEN
         state = entry.next_state
     return state
-
-
-def _tokens_to_end(next_states: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """(states,): the smallest number of tokens that end the character in each state."""
-    import numpy as np
-
-    lengths = np.full(len(_STATES), _NEVER, dtype=np.int64)
-    lengths[BETWEEN_CHARACTERS] = 0
-    for _ in _STATES:  # a shortest path visits no state twice
-        after = np.where(next_states == FORBIDDEN, _NEVER, lengths[next_states])
-        lengths[1:] = np.minimum(lengths, after.min(axis=1) + 1)[1:]
-    return lengths
 
 
 # The file: written, and checked when it is read.
@@ -704,7 +684,7 @@ def _check_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> None:
 
 def _check_pieces(pieces: list[str], layout: Layout) -> None:
     """Check the pieces, which are in the order of their ids."""
-    specials = tuple(map(layout.name_of_special, layout.specials))
+    specials = tuple(layout.mark + special for special in layout.specials)
     if tuple(pieces[: len(specials)]) != specials:
         raise _refusal(f"the first entries are not {' '.join(layout.specials)}")
     if len(pieces) > MAX_ENTRIES:

@@ -104,7 +104,9 @@ class Plan:
         return cls(
             num_pairs=num_pairs,
             num_target_tokens=round(visits * num_target_tokens * order.growth()),
-            updates_per_epoch=estimated_updates(order, UpdateSize.of(config.training)),
+            updates_per_epoch=estimated_updates(
+                order, UpdateSize(config.training.accumulate, config.training.update_tokens)
+            ),
             num_steps=num_steps,
             num_validation_sentences=num_validation_sentences,
             vocabularies=tuple(vocabularies),

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import resolve_name
@@ -280,18 +280,18 @@ def recorders(config: Config, folder: RunFolder) -> list[Callback]:
     return found
 
 
+@dataclass(eq=False)
 class Recorder(Callback):
     """Records one run; if a file cannot be written, it warns once and the run continues."""
 
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-        self.first_step = 0
-        self.num_steps: int | None = None
-        self.boards: dict[str, _EventFile] = {}
-        self.known: KnownFolder | None = None
-        self.is_recording = True
-        self.is_warned = False
-        self.is_lost = False
+    folder: RunFolder
+    first_step: int = 0
+    num_steps: int | None = None
+    boards: "dict[str, _EventFile]" = field(default_factory=dict)
+    known: KnownFolder | None = None
+    is_recording: bool = True
+    is_warned: bool = False
+    is_lost: bool = False
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         self.first_step, self.num_steps = first_step, num_steps

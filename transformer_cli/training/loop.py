@@ -259,11 +259,6 @@ class Progress:
     # made the checkpoint and did not record the number, which was training.accumulate.
     num_micro_batches: int | None = None
 
-    @property
-    def epoch(self) -> int:
-        """Completed epochs."""
-        return self.position.epoch
-
     def after_validation(self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None) -> Self:
         """After a validation at this step; NaN is never among the best.
 

@@ -33,7 +33,7 @@ from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, Checkpoint, Re
 from transformer_cli.checkpoint.trained_files import seen_lengths_of, tokenizers_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, lengths_seen_in, prepare_data, validation_pairs
+from transformer_cli.data.preparation import PreparedData, digest_of, lengths_seen_in, prepare_data, validation_pairs
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
 from transformer_cli.data.streaming import require_shareable
@@ -179,7 +179,8 @@ def train(
     time_limit = None if max_minutes is None else TimeLimit(max_minutes)
     machine = _checked_machine(config, launch)
     folder, here = RunFolder(Path(runs_folder) / config.name), Path.cwd()
-    folder.require_own_files()
+    if folder.path.exists():
+        folder.require_own_files()
     connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
     with _one_training(), connected as processes, _writing(folder, processes):
         if splits is not None:
@@ -383,7 +384,7 @@ def prepare_session(
         require_same_settings(config, processes, from_scratch=from_scratch)
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
-    if processes.is_main:
+    if processes.is_main and not folder.is_only_logged():
         Checkpoints(folder.path).sweep()
         if from_scratch:
             along = [path.name for path in folder.records()]
@@ -480,7 +481,7 @@ def _prepared_data(
         has_begun=newest is not None,
         is_finished=progress is not None and is_finished(Counts.of(progress), config.training),
         tokenizers=tokenizers,
-        trained_on=folder.data_of_training(),
+        trained_on=folder.data_of_training() if newest else None,
         digest_of_training=newest.manifest.data_fingerprint if newest else "",
         runs=folder.path.parent if newest is None else None,
     )
@@ -509,7 +510,7 @@ def build_session(
         TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
     """
     retention = Retention.of(config.training)
-    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.digest)
+    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=digest_of(data.fingerprint))
     checkpoints.recognise_folder()
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     require_memory_for_training(config, vocab_sizes, machine.device, read_launch())

@@ -216,7 +216,8 @@ def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) 
         # Its other splits are the same for every run.
         return {"phrasebook": phrasebook_fingerprint(data.num_pairs)} if split in (None, "train") else {}
     if isinstance(data, SequencesData):
-        return {f"sequences: {data.task}": sequences_fingerprint(data, seed=seed)}
+        text = f"{_VERSION} {data.num_pairs} {_seed(data, 'train', seed)}"
+        return {f"sequences: {data.task}": sha256(text.encode()).hexdigest()}
     digests: dict[str, str] = {}
     for index in range(len(data.corpora)):
         if split is not None and not is_read_for(data, index, split):
@@ -510,11 +511,6 @@ def sequences_of_length(data: SequencesData, length: int, *, seed: int) -> list[
         return [pair for pair in pairs if len(pair.source.split()) == length]
     of_length = data.model_copy(update={"min_length": length, "max_length": length})
     return list(islice(generate_sequences(of_length, "test", seed=seed), NUM_PER_LENGTH))
-
-
-def sequences_fingerprint(data: SequencesData, *, seed: int) -> str:
-    """SHA-256 that changes whenever the generated pairs do."""
-    return sha256(f"{_VERSION} {data.num_pairs} {_seed(data, 'train', seed)}".encode()).hexdigest()
 
 
 def _seed(data: SequencesData, split: str, seed: int) -> int:

@@ -1,7 +1,7 @@
 """Beam search: each step keeps the best hypotheses of each sentence, open and finished; the scores of the next token, and the hooks that change them."""
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -485,15 +485,15 @@ def penalties_up_to(max_length: int, normalization: str, alpha: float) -> NDArra
 # Search hooks.
 
 
+@dataclass(frozen=True, slots=True)
 class BannedTokens:
     """A hook without state: the search never chooses these tokens."""
 
-    def __init__(self, banned_ids: Iterable[int]) -> None:
-        self._banned_ids = sorted(set(banned_ids))
+    banned_ids: Sequence[int]
 
     def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:
         """(R, V) with -inf for the banned tokens."""
-        for banned_id in self._banned_ids:
+        for banned_id in self.banned_ids:
             scores[:, banned_id] = -torch.inf
         return scores
 

@@ -74,7 +74,7 @@ def tokenizer_json(source: Tokenizer, target: Tokenizer, form: TableForm, cleani
         "normalizer": _normalizer(
             of_source["normalizer"],
             cleaning,
-            removes_invisible=reads_without_invisible(cleaning, is_sentencepiece=source.is_sentencepiece),
+            removes_invisible=reads_without_invisible(cleaning, is_sentencepiece=source.parts.layout.is_sentencepiece),
         ),
         "post_processor": _appending(end, end_id),
         "decoder": _decoder(of_target["decoder"], source),
@@ -105,7 +105,7 @@ def tokenizer_config(source: Tokenizer, max_length: int) -> Json:
 
 def special_name(source: Tokenizer, name: str) -> str:
     """The name of a special token in the files for transformers."""
-    return source.parts.layout.name_of_special(name)
+    return source.parts.layout.mark + name
 
 
 def vocabulary_sizes(source: Tokenizer, target: Tokenizer) -> VocabularySizes:

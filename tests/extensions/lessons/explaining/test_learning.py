@@ -18,7 +18,6 @@ from transformer_cli.extensions.lessons.explaining.learning import (
     NUM_WATCHED,
     LearningRecorder,
     Moment,
-    Watched,
     WatchedSentence,
     films,
     read_moments,
@@ -38,7 +37,8 @@ def small() -> Translator:
 
 def watched(small: Translator, source: str = "uno due tre", translation: str = "") -> WatchedSentence:
     made = translation or next(iter(small.translate([source]))).text
-    [sentence] = watch([Watched(small, source, "reference", made)])
+    sentence = watch(small, source, "reference", made)
+    assert sentence is not None
     return sentence
 
 
@@ -125,7 +125,8 @@ def test_a_sentence_that_is_too_long_is_read_to_the_limit(small: Translator) -> 
 
 
 def test_an_empty_translation_has_the_probability_of_its_end(small: Translator) -> None:
-    [sentence] = watch([Watched(small, "uno", "due", "")])
+    sentence = watch(small, "uno", "due", "")
+    assert sentence is not None
     assert [token.piece for token in sentence.tokens] == ["[EOS]"]
 
 
@@ -134,7 +135,7 @@ def test_an_engine_that_cannot_explain_is_passed_over(small: Translator) -> None
         """An engine without `explain`."""
 
     silent: Any = Silent()
-    assert watch([Watched(replace(small, engine=silent), "uno", "due", "tre")]) == ()
+    assert watch(replace(small, engine=silent), "uno", "due", "tre") is None
 
 
 def test_a_validation_keeps_its_first_samples_and_a_repeated_one_takes_the_place_of_the_first(

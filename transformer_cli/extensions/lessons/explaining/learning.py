@@ -1,7 +1,7 @@
 """How a model learns: the same few sentences at each validation, with their translations, probabilities and attention."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,42 +73,31 @@ class Moment(NamedTuple):
         return {"step": self.step, "sentences": [one.to_json() for one in self.sentences]}
 
 
-class Watched(NamedTuple):
-    """A pair of the validation data, and what the model made of its source."""
+def watch(translator: Translator, source: str, target: str, translation: str) -> WatchedSentence | None:
+    """The probabilities and the attention of a translation that a validation has found; None if its engine cannot explain it.
 
-    translator: Translator
-    """In the direction of the pair."""
-    source: str
-    target: str
-    translation: str
+    Of a sentence that is too long for the model, only the beginning is read.
 
-
-def watch(samples: Iterable[Watched]) -> tuple[WatchedSentence, ...]:
-    """The probabilities and the attention of translations that a validation has found.
-
-    Sentences whose engine cannot explain them are left out. Of a sentence that is too long for the model, only the
-    beginning is read.
+    Args:
+        translator: in the direction of the sentence.
+        source, target: a pair of the validation data.
+        translation: what the model made of the source.
     """
-    return tuple(
-        _watched(one, one.translator.engine) for one in samples if isinstance(one.translator.engine, ExplainingEngine)
-    )
-
-
-def _watched(sample: Watched, engine: ExplainingEngine) -> WatchedSentence:
-    pipeline = sample.translator.pipeline
-    source_ids = pipeline.source_ids(pipeline.normalize_source(sample.source))[: pipeline.max_length]
-    target_ids = pipeline.target_ids(sample.translation)[: pipeline.max_length]
-    texts = sample.source, sample.target, sample.translation
+    engine, pipeline = translator.engine, translator.pipeline
+    if not isinstance(engine, ExplainingEngine):
+        return None
+    source_ids = pipeline.source_ids(pipeline.normalize_source(source))[: pipeline.max_length]
+    target_ids = pipeline.target_ids(translation)[: pipeline.max_length]
     source_pieces = tuple(pipeline.source_tokenizer.marked_tokens(source_ids))
     if not (source_ids and target_ids):
-        return WatchedSentence(*texts, source_pieces, (), None)
-    batch_tokens = sample.translator.decoding.batch_tokens
+        return WatchedSentence(source, target, translation, source_pieces, (), None)
+    batch_tokens = translator.decoding.batch_tokens
     [explanation] = engine.explain([Request(source_ids)], [target_ids], batch_tokens=batch_tokens)
     pieces = pipeline.target_tokenizer.marked_tokens(target_ids)
     tokens = map(WatchedToken, pieces, explanation.token_probs.tolist())
     is_short = explanation.attention.size <= _MAX_CELLS
     weights = explanation.attention if is_short else None
-    return WatchedSentence(*texts, source_pieces, tuple(tokens), weights)
+    return WatchedSentence(source, target, translation, source_pieces, tuple(tokens), weights)
 
 
 def read_moments(file: Path) -> list[Moment]:
@@ -170,6 +159,7 @@ def films(moments: Sequence[Moment]) -> list[list[tuple[int, WatchedSentence]]]:
     return list(by_source.values())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LearningRecorder(Callback):
     """Keeps how the model translates the same few sentences at each validation, in learning.jsonl and for TensorBoard.
 
@@ -177,18 +167,17 @@ class LearningRecorder(Callback):
         recorder: of the run; it comes before this callback.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    recorder: Recorder
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
         """Record the probabilities and the attention of the first few samples."""
-        watched = watch(
-            Watched(translator_of(sample, translator), *sample[:3]) for sample in report.samples[:NUM_WATCHED]
-        )
-        if not watched:
+        samples = report.samples[:NUM_WATCHED]
+        found = (watch(translator_of(sample, translator), *sample[:3]) for sample in samples)
+        sentences = tuple(filter(None, found))
+        if not sentences:
             return
-        confidences = {f"confidence/{number}": one.confidence for number, one in enumerate(watched)}
+        confidences = {f"confidence/{number}": one.confidence for number, one in enumerate(sentences)}
         self.recorder.draw("validation", step, confidences)
-        moment = Moment(step, watched).to_json()
+        moment = Moment(step, sentences).to_json()
         file = self.recorder.folder.learning_file
         self.recorder.record(moment, file, replaced={"step": step})
