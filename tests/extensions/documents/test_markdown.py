@@ -889,3 +889,38 @@ def test_the_settings_of_a_slide_stay_but_their_titles() -> None:
 
 def test_a_title_between_two_lines_of_a_text_without_settings_is_a_title() -> None:
     assert upper("the dog\n\n---\nnote: red\n---\n") == "THE DOG\n\n---\nNOTE: RED\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "end"),
+    [
+        ("{% highlight html linenos %}", "{% endhighlight %}"),
+        ("{%- highlight ruby -%}", "{%- endhighlight -%}"),
+        ("{% codeblock lang:js %}", "{% endcodeblock %}"),
+        ("{{< highlight go >}}", "{{< /highlight >}}"),
+        ("{{% code-toggle file=a %}}", "{{% /code-toggle %}}"),
+    ],
+)
+@pytest.mark.parametrize("code", ["my cat = 1", "<div>\n  my cat\n\n  my dog\n</div>", "[^1]: my cat\n: my dog\n\n---"])
+def test_code_between_two_commands_stays(beginning: str, end: str, code: str) -> None:
+    part = f"{beginning}\n{code}\n{end}"
+    assert upper(f"One:\n{part}\nTwo.\n\n{part}\n\nThree.\n") == f"ONE:\n{part}\nTWO.\n\n{part}\n\nTHREE.\n"
+    in_item = part.replace("\n", "\n  ")
+    assert upper(f"* One:\n\n  {in_item}\n\n  Two.\n* Three.\n") == f"* ONE:\n\n  {in_item}\n\n  TWO.\n* THREE.\n"
+
+
+def test_code_between_two_commands_in_a_line_stays() -> None:
+    code = "{% highlight ruby %}my cat{% endhighlight %}"
+    assert upper(f"one {code} two") == f"ONE {code} TWO"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% highlight ruby %}\nthe cat\n",
+        "```\n{% highlight ruby %}\n```\n\nthe cat\n\n```\n{% endhighlight %}\n```\n",
+        "{% highlighted %}\nthe cat\n{% endhighlighted %}\n",
+    ],
+)
+def test_commands_without_an_end_or_in_code_hold_no_code(text: str) -> None:
+    assert upper(text) == text.replace("the cat", "THE CAT")

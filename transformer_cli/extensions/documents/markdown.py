@@ -110,7 +110,8 @@ _FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.
 _LINES_OF_TOML = re.compile(r"\'\'\'.*?(?:\'\'\'|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _MOST_NAMED = 5
-_CODE = frozenset(["fence", "code_block", "html_block"])
+_CODE = frozenset(["fence", "code_block"])
+_HTML = frozenset(["html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
 # What would begin another block than a paragraph.
@@ -271,8 +272,11 @@ class _Reader:
             before, lines = lines, with_colons(lines, fences)
             if lines == before:
                 break
-        maps = [token.map for token in tokens if token.type in _CODE and token.map]
-        return divided_lines(lines, {row for first, last in maps for row in range(first, last)})
+        code, html = (
+            {row for token in tokens if token.type in types and token.map for row in range(*token.map)}
+            for types in (_CODE, _HTML)
+        )
+        return divided_lines(lines, code, html)
 
     def _read(self, token: "Token", *, is_cell: bool, is_title: bool) -> None:
         """Read the text of a block; that of a title stands behind #, so that its beginning begins no other block."""
