@@ -924,3 +924,25 @@ def test_code_between_two_commands_in_a_line_stays() -> None:
 )
 def test_commands_without_an_end_or_in_code_hold_no_code(text: str) -> None:
     assert upper(text) == text.replace("the cat", "THE CAT")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n__the dog :)__\n\n- [the cat](https://a.org/b) - red\n\n---\n\nred\n",
+        "---\n# the dog\nthe cat\n\n---\n",
+        "---\nthe dog\n---\n",
+    ],
+)
+def test_a_text_without_a_key_between_two_rules_is_no_setting(text: str) -> None:
+    wanted = text
+    for word in ("the dog", "the cat", "red"):
+        wanted = wanted.replace(word, word.upper())
+    assert upper(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "# the dog", "the dog:", "theme: red", "theme:red", '{"theme": "red"}', "a:\n  - the dog"]
+)
+def test_settings_stay(settings: str) -> None:
+    assert upper(f"---\n{settings}\n---\n\nthe cat\n") == f"---\n{settings}\n---\n\nTHE CAT\n"

@@ -24,7 +24,7 @@ from transformer_cli.extensions.documents.markdown_inline import (
     MarkdownInline,
 )
 from transformer_cli.extensions.documents.myst import is_directive_with_text, with_colons
-from transformer_cli.extensions.documents.page_templates import FRONT_MATTER
+from transformer_cli.extensions.documents.page_templates import front_matter
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     LineNumbers,
@@ -143,7 +143,7 @@ class _Reader:
         # The rows of what stays, and what it is.
         self._kept: list[tuple[int, str]] = []
         parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace("\0", "\ufffd")
-        front = FRONT_MATTER.match(parsed) or _SETTINGS.match(parsed)
+        front = front_matter(parsed) or _SETTINGS.match(parsed)
         if front is not None:
             self._read_settings(0, front[0].count("\n"))
             parsed = _without_signs(front) + parsed[front.end() :]

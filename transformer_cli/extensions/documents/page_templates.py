@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.segments import (
     Piece,
     Role,
     Segment,
+    has_letter,
     merged,
 )
 
@@ -40,8 +41,9 @@ class TemplatePart(NamedTuple):
     end: int
 
 
-FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?\1[ \t]*(?:\r?\n|\Z)")
-"""The settings before a page of Jekyll, Hugo and others."""
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n((?:.*\n)*?)\1[ \t]*(?:\r?\n|\Z)")
+_KEY = re.compile(r"^[ \t]*[A-Za-z][\w.-]*:|[:=](?=\s)", re.MULTILINE)
+_COMMENT_OF_YAML = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
 # What stands in an environment of LaTeX, with at most four others inside each other.
@@ -142,11 +144,19 @@ _UNTOUCHED = re.compile(
 )
 
 
+def front_matter(text: str) -> re.Match[str] | None:
+    """The settings before a page of Jekyll, Hugo and others; a text without a key between two lines of dashes is none."""
+    found = _FRONT_MATTER.match(text)
+    if found is None or found[1] != "---" or _KEY.search(found[2]):
+        return found
+    return None if has_letter(_COMMENT_OF_YAML.sub("", found[2])) else found
+
+
 def template_parts(text: str) -> list[TemplatePart]:
     """What is no text in a page, in order and without overlaps; nothing inside scripts, code and comments."""
     if not MAY_BE_PART.search(text):
         return []
-    settings = FRONT_MATTER.match(text)
+    settings = front_matter(text)
     found = [] if settings is None else [TemplatePart(PartKind.STATEMENT, *settings.span())]
     found += [
         TemplatePart(next(kind for kind in PartKind if each[kind.value] is not None), *each.span())
