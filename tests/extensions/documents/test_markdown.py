@@ -946,3 +946,33 @@ def test_a_text_without_a_key_between_two_rules_is_no_setting(text: str) -> None
 )
 def test_settings_stay(settings: str) -> None:
     assert upper(f"---\n{settings}\n---\n\nthe cat\n") == f"---\n{settings}\n---\n\nTHE CAT\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (
+            '> [!div class="nextstepaction"]\n> [the dog](a.md)\n',
+            '> [!div class="nextstepaction"]\n> [THE DOG](a.md)\n',
+        ),
+        ("> [!VIDEO https://a.org/v]\n> the dog\n", "> [!VIDEO https://a.org/v]\n> THE DOG\n"),
+        ('::: zone pivot="one"\n\nthe dog\n\n::: zone-end\n', '::: zone pivot="one"\n\nTHE DOG\n\n::: zone-end\n'),
+        (
+            ':::image type="content" source="a dog.png" alt-text="the dog" lightbox="b.png":::\n',
+            ':::image type="content" source="a dog.png" alt-text="THE DOG" lightbox="b.png":::\n',
+        ),
+        (
+            'the :::image type="icon" source="a dog.png"::: dog\n',
+            'THE :::image type="icon" source="a dog.png"::: DOG\n',
+        ),
+        (':::code language="csharp" source="a dog.cs":::\n', ':::code language="csharp" source="a dog.cs":::\n'),
+        ("::: tip the dog\nthe cat\n:::\n", "::: tip THE DOG\nTHE CAT\n:::\n"),
+    ],
+)
+def test_directives_of_docfx_stay_but_their_texts(source: str, wanted: str) -> None:
+    assert upper(source) == wanted
+
+
+def test_the_name_of_a_block_of_obsidian_stays_at_its_end() -> None:
+    assert reverse("the red dog ^red-dog") == "DOG RED THE ^red-dog"
+    assert upper("the ^red dog") == "THE ^RED DOG"

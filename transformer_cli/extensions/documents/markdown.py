@@ -20,6 +20,7 @@ from transformer_cli.extensions.documents.markdown_blocks import (
 )
 from transformer_cli.extensions.documents.markdown_inline import (
     EXAMPLE_IN_LINES,
+    NAME_OF_BOX,
     InlineEvent,
     MarkdownInline,
 )
@@ -65,8 +66,8 @@ _KEPT_MARKS = {
     "critic": "a comment or substitution of CriticMarkup",
     "note": "a footnote of several lines inside its sentence",
 }
-# The first line of a box of GitHub or Obsidian, with its title; it stays a line.
-_BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
+# The first line of a box of GitHub, Obsidian or DocFX, with its title; it stays a line.
+_BOX_LINE = re.compile(rf"{NAME_OF_BOX}[^\n]*(?=\n)")
 
 # Settings without a line around them: of MultiMarkdown and MkDocs (title: The car), and the title block of Pandoc (% The car).
 _SETTINGS = re.compile(

@@ -66,11 +66,12 @@ _ANY = re.compile(
     r"[ \t]*\{[{%]| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
-# The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
+# The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.
 _TITLE = re.compile(
     r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
-    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
+    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?![\w-]++=)(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
     rf"""|:{{3,}}\{{(?:{TITLED})\}}[ \t]++(?P<named>\S.*)"""
+    r"""|:::image[ \t]++(?:[\w-]++="[^"]*+"[ \t]*+)*?alt-text="(?P<alt>[^"]*+)".*"""
     r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""
 )
 _MAX_FORMULA = 200  # lines
