@@ -212,3 +212,19 @@ def test_a_config_is_no_corpus(folder: Path) -> None:
     ):
         with pytest.raises(UsageError, match=r"\.yaml: a config, where the files"):
             command()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("a.tmx", "a translation memory: tfm data import makes text files"),
+        ("a.ods", "a spreadsheet: tfm data import"),
+        ("a.docx", "a document: save its sentences"),
+        ("a.dat", "put a tab between the two sentences"),
+    ],
+)
+def test_a_file_of_another_program_is_refused_with_what_to_do(folder: Path, name: str, hint: str) -> None:
+    (folder / name).write_text("<a>\n", encoding="utf-8")
+    with pytest.raises(DataError, match="its name does not tell its format") as refused:
+        init(name)
+    assert hint in str(refused.value.hint)

@@ -27,6 +27,7 @@ from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_l
 from transformer_cli.data.sources.local_files import (
     corpus_format,
     find_files,
+    hint_for_unknown_format,
     number_of_lines,
     without_compression,
     without_records,
@@ -296,8 +297,11 @@ def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = (
         if b"\t" not in first:
             raise DataError(
                 f"{path}: its name does not tell its format, and its first line has no tab",
-                hint="put a tab between the two sentences of a line, or give two files: tfm init train.en train.it; a spreadsheet is an .xlsx "
-                "file or saved as CSV",
+                hint=hint_for_unknown_format(
+                    path,
+                    "put a tab between the two sentences of a line, or give two files: tfm init train.en train.it; a spreadsheet is an "
+                    ".xlsx file or saved as CSV",
+                ),
             )
         kind = corpus["format"] = "tsv"
     fields = (facts.source_field, facts.target_field)

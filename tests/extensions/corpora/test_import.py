@@ -384,6 +384,17 @@ def test_a_character_that_xml_forbids_costs_no_unit(
     assert (found.count, found.example) == (7, f"{path}:3")
 
 
+def test_two_varieties_of_one_language_are_one_text_of_each(tmp_path: Path) -> None:
+    path = tmp_path / "a.tmx"
+    variants = "".join(f'<tuv xml:lang="{code}"><seg>{code}</seg></tuv>' for code in ("sr", "sr-Cyrl", "it", "it-CH"))
+    path.write_text(f'<tmx version="1.4"><header srclang="sr"/><body><tu>{variants}</tu></body></tmx>')
+    report = ImportReport()
+    assert [pair[1:] for pair in pairs_of_tmx(path, "sr", "sr-Cyrl", report)] == [("sr", "sr-Cyrl")]
+    assert not report.noticed
+    assert [pair[1:] for pair in pairs_of_tmx(path, "sr", "it", report)] == [("sr", "it")]
+    assert [*report.noticed] == ["several texts in it, of which one is taken"]
+
+
 def test_a_control_character_of_xliff_is_left_out_and_broken_xml_stays_an_error(
     tmp_path: Path,
 ) -> None:

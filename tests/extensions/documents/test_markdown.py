@@ -889,3 +889,90 @@ def test_the_settings_of_a_slide_stay_but_their_titles() -> None:
 
 def test_a_title_between_two_lines_of_a_text_without_settings_is_a_title() -> None:
     assert upper("the dog\n\n---\nnote: red\n---\n") == "THE DOG\n\n---\nNOTE: RED\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "end"),
+    [
+        ("{% highlight html linenos %}", "{% endhighlight %}"),
+        ("{%- highlight ruby -%}", "{%- endhighlight -%}"),
+        ("{% codeblock lang:js %}", "{% endcodeblock %}"),
+        ("{{< highlight go >}}", "{{< /highlight >}}"),
+        ("{{% code-toggle file=a %}}", "{{% /code-toggle %}}"),
+    ],
+)
+@pytest.mark.parametrize("code", ["my cat = 1", "<div>\n  my cat\n\n  my dog\n</div>", "[^1]: my cat\n: my dog\n\n---"])
+def test_code_between_two_commands_stays(beginning: str, end: str, code: str) -> None:
+    part = f"{beginning}\n{code}\n{end}"
+    assert upper(f"One:\n{part}\nTwo.\n\n{part}\n\nThree.\n") == f"ONE:\n{part}\nTWO.\n\n{part}\n\nTHREE.\n"
+    in_item = part.replace("\n", "\n  ")
+    assert upper(f"* One:\n\n  {in_item}\n\n  Two.\n* Three.\n") == f"* ONE:\n\n  {in_item}\n\n  TWO.\n* THREE.\n"
+
+
+def test_code_between_two_commands_in_a_line_stays() -> None:
+    code = "{% highlight ruby %}my cat{% endhighlight %}"
+    assert upper(f"one {code} two") == f"ONE {code} TWO"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% highlight ruby %}\nthe cat\n",
+        "```\n{% highlight ruby %}\n```\n\nthe cat\n\n```\n{% endhighlight %}\n```\n",
+        "{% highlighted %}\nthe cat\n{% endhighlighted %}\n",
+    ],
+)
+def test_commands_without_an_end_or_in_code_hold_no_code(text: str) -> None:
+    assert upper(text) == text.replace("the cat", "THE CAT")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n__the dog :)__\n\n- [the cat](https://a.org/b) - red\n\n---\n\nred\n",
+        "---\n# the dog\nthe cat\n\n---\n",
+        "---\nthe dog\n---\n",
+    ],
+)
+def test_a_text_without_a_key_between_two_rules_is_no_setting(text: str) -> None:
+    wanted = text
+    for word in ("the dog", "the cat", "red"):
+        wanted = wanted.replace(word, word.upper())
+    assert upper(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "# the dog", "the dog:", "theme: red", "theme:red", '{"theme": "red"}', "a:\n  - the dog"]
+)
+def test_settings_stay(settings: str) -> None:
+    assert upper(f"---\n{settings}\n---\n\nthe cat\n") == f"---\n{settings}\n---\n\nTHE CAT\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (
+            '> [!div class="nextstepaction"]\n> [the dog](a.md)\n',
+            '> [!div class="nextstepaction"]\n> [THE DOG](a.md)\n',
+        ),
+        ("> [!VIDEO https://a.org/v]\n> the dog\n", "> [!VIDEO https://a.org/v]\n> THE DOG\n"),
+        ('::: zone pivot="one"\n\nthe dog\n\n::: zone-end\n', '::: zone pivot="one"\n\nTHE DOG\n\n::: zone-end\n'),
+        (
+            ':::image type="content" source="a dog.png" alt-text="the dog" lightbox="b.png":::\n',
+            ':::image type="content" source="a dog.png" alt-text="THE DOG" lightbox="b.png":::\n',
+        ),
+        (
+            'the :::image type="icon" source="a dog.png"::: dog\n',
+            'THE :::image type="icon" source="a dog.png"::: DOG\n',
+        ),
+        (':::code language="csharp" source="a dog.cs":::\n', ':::code language="csharp" source="a dog.cs":::\n'),
+        ("::: tip the dog\nthe cat\n:::\n", "::: tip THE DOG\nTHE CAT\n:::\n"),
+    ],
+)
+def test_directives_of_docfx_stay_but_their_texts(source: str, wanted: str) -> None:
+    assert upper(source) == wanted
+
+
+def test_the_name_of_a_block_of_obsidian_stays_at_its_end() -> None:
+    assert reverse("the red dog ^red-dog") == "DOG RED THE ^red-dog"
+    assert upper("the ^red dog") == "THE ^RED DOG"

@@ -135,6 +135,16 @@ def test_an_element_of_spaces_divides_words() -> None:
     assert '<text:p><text:s text:c="2"/>ONE.<text:s/>TWO. <text:s/>THREE<text:s/></text:p>' in result(paragraph)
 
 
+def test_an_element_of_spaces_divides_a_field_and_a_word() -> None:
+    page, count = "<text:page-number>5</text:page-number>", "<text:page-count>7</text:page-count>"
+    paragraph = f"<text:s/>{page}<text:s/>of {count}<text:s/>"
+    assert read_odt(odt(f"Page<text:s/>{paragraph}")).segments[0].pieces.count(" ") == 1
+    assert f"<text:p><text:s/>{page}<text:s/>OF {count}<text:s/></text:p>" in result(paragraph)
+    assert f"<text:p>PAGE<text:s/>{page}<text:s/>OF {count}</text:p>" in result(
+        f"Page<text:s/>{page}<text:s/>of {count}"
+    )
+
+
 @pytest.mark.parametrize(
     ("start", "end"),
     [

@@ -2,7 +2,7 @@ import pytest
 
 from tests.extensions.documents.fake_translators import REVERSED, Identity, done, translated
 from transformer_cli.extensions.documents.html import read_html
-from transformer_cli.extensions.documents.page_templates import template_parts
+from transformer_cli.extensions.documents.page_templates import PartKind, template_parts
 from transformer_cli.extensions.documents.segments import plain_text
 
 
@@ -38,6 +38,14 @@ def upper(page: str) -> str:
         ("#if($a) Hello #else Bye #end", "#if($a) HELLO #else BYE #end"),
         ("[% IF x %]Hello[% ELSE %]Bye[% END %]", "[% IF x %]HELLO[% ELSE %]BYE[% END %]"),
         ("$if(title)$Hello$else$Bye$endif$", "$if(title)$HELLO$else$BYE$endif$"),
+        (
+            "Hello{% highlight css %}\na { top: <b>red</b> }\n\n/* my car */{% endhighlight %}Bye",
+            "HELLO{% highlight css %}\na { top: <b>red</b> }\n\n/* my car */{% endhighlight %}BYE",
+        ),
+        (
+            "Hello{{< highlight go >}}my {{ car }}{{< /highlight >}}Bye",
+            "HELLO{{< highlight go >}}my {{ car }}{{< /highlight >}}BYE",
+        ),
     ],
 )
 def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str) -> None:
@@ -60,6 +68,7 @@ def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str)
         "<%# a car %>",
         "<%-- a > car --%>",
         "{% comment %} a car {% endcomment %}",
+        "<f:comment>a {car} <b>red</b></f:comment>",
     ],
 )
 def test_comments_of_templates_stay(comment: str) -> None:
@@ -85,6 +94,10 @@ def test_comments_of_templates_stay(comment: str) -> None:
         "{% link a>b.md %}",
         "$author.name$",
         "$title-prefix$",
+        "{f:translate(key: 'LLL:EXT:news/locallang.xlf:my.red.car')}",
+        "{f:if(condition: '{a} > 1', then: 'my car', else: other.name)}",
+        "{file.size -> f:format.bytes()}",
+        "{text -> f:format.crop(maxCharacters: 9) -> f:format.raw()}",
         r"$\alpha + \text{some words}$",
         r"\(x < \text{some words}\)",
         r"\[ \frac{a}{b} \text{words} \]",
@@ -124,6 +137,8 @@ def test_a_template_inside_a_tag_belongs_to_the_tag() -> None:
         "See #end and #else.",
         "Write {if you like} a letter.",
         "One\n{\nor two\n}\n",
+        "Write {me: a letter} or {note:this (one)} here.",
+        "Use {% highlight to mark a car.",
     ],
 )
 def test_signs_of_prose_are_no_template(text: str) -> None:
@@ -154,11 +169,20 @@ def test_scripts_code_and_comments_hold_no_template() -> None:
         "#if(",
         "[% IF",
         "@x(",
+        "{f:if(",
+        "{a -> ",
+        "<f:comment>",
     ],
 )
 def test_signs_without_an_end_are_no_template(sign: str) -> None:
     # A reader that reads to the end of the page from each of them would take hours.
     assert template_parts(sign * 100_000) == []
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("sign", ["{% highlight a %}", "{{< highlight >}}"])
+def test_commands_for_code_without_an_end_are_values(sign: str) -> None:
+    assert {part.kind for part in template_parts(sign * 100_000)} == {PartKind.VALUE}
 
 
 def test_the_branches_of_icu_in_a_page_are_texts() -> None:

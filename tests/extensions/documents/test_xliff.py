@@ -299,6 +299,9 @@ def test_a_line_break_divides_two_words(line_break: str) -> None:
     document = read_xliff(xliff(unit(f"One dog{line_break}Two cats")).encode())
     assert plain_text(document.segments[0].pieces) == "One dog Two cats"
     assert f"ONE DOG{line_break} TWO CATS<" in translated(document)
+    value = '<x id="INTERPOLATION"/>'
+    document = read_xliff(xliff(unit(f"One dog {value}{line_break}Two cats")).encode())
+    assert f"ONE DOG {value}{line_break} TWO CATS<" in translated(document)
 
 
 def test_a_tag_that_stands_for_one_of_the_page_is_no_value() -> None:

@@ -251,7 +251,14 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
     texts: dict[str, dict[str, Path]] = {}
     for path, kind in formats.items():
         if kind is None:
-            raise DataError(f"{path}: its name does not tell its format", hint=_hint_for_unknown_format(path))
+            raise DataError(
+                f"{path}: its name does not tell its format",
+                hint=hint_for_unknown_format(
+                    path,
+                    "set format to tsv, csv, jsonl or parquet; plain text needs source_path and target_path; "
+                    "tfm data import makes text files of a spreadsheet (.xlsx)",
+                ),
+            )
         if kind != "text":
             files.append(CorpusFiles(kind, path, path))
             continue
@@ -272,14 +279,10 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
     return sorted(files, key=lambda found: str(found.source))
 
 
-def _hint_for_unknown_format(path: Path) -> str:
-    for hint, suffixes in _HINTS.items():
-        if {suffix.lower() for suffix in path.suffixes[-2:]} & {*suffixes}:
-            return f"this looks like {hint}"
-    return (
-        "set format to tsv, csv, jsonl or parquet; plain text needs source_path and target_path; "
-        "tfm data import makes text files of a spreadsheet (.xlsx)"
-    )
+def hint_for_unknown_format(path: Path, otherwise: str) -> str:
+    """What to do with a file that another program has made, by its name; `otherwise` if its name says nothing."""
+    suffixes = {suffix.lower() for suffix in path.suffixes[-2:]}
+    return next((f"this looks like {hint}" for hint, known in _HINTS.items() if suffixes & {*known}), otherwise)
 
 
 def _format(path: Path, languages: tuple[str, str]) -> str | None:

@@ -260,7 +260,8 @@ def pairs_of_tmx(
             missing = source_language if source is None else target_language
             report.skip(f"no text in {missing}", f"{path}:{line}")
             continue
-        matches = sum(plain_code(code) == plain_code(target_language) for code in codes)
+        others = codes[:source] + codes[source + 1 :]
+        matches = sum(plain_code(code) == plain_code(target_language) for code in others)
         if matches > 1:
             report.notice(f"several texts in {target_language}, of which one is taken", f"{path}:{line}")
         yield ImportedPair(line, one_line(variants[source][1]), one_line(variants[target][1]))

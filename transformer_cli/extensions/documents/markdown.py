@@ -20,11 +20,12 @@ from transformer_cli.extensions.documents.markdown_blocks import (
 )
 from transformer_cli.extensions.documents.markdown_inline import (
     EXAMPLE_IN_LINES,
+    NAME_OF_BOX,
     InlineEvent,
     MarkdownInline,
 )
 from transformer_cli.extensions.documents.myst import is_directive_with_text, with_colons
-from transformer_cli.extensions.documents.page_templates import FRONT_MATTER
+from transformer_cli.extensions.documents.page_templates import front_matter
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     LineNumbers,
@@ -65,8 +66,8 @@ _KEPT_MARKS = {
     "critic": "a comment or substitution of CriticMarkup",
     "note": "a footnote of several lines inside its sentence",
 }
-# The first line of a box of GitHub or Obsidian, with its title; it stays a line.
-_BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
+# The first line of a box of GitHub, Obsidian or DocFX, with its title; it stays a line.
+_BOX_LINE = re.compile(rf"{NAME_OF_BOX}[^\n]*(?=\n)")
 
 # Settings without a line around them: of MultiMarkdown and MkDocs (title: The car), and the title block of Pandoc (% The car).
 _SETTINGS = re.compile(
@@ -110,7 +111,8 @@ _FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.
 _LINES_OF_TOML = re.compile(r"\'\'\'.*?(?:\'\'\'|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _MOST_NAMED = 5
-_CODE = frozenset(["fence", "code_block", "html_block"])
+_CODE = frozenset(["fence", "code_block"])
+_HTML = frozenset(["html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
 # What would begin another block than a paragraph.
@@ -142,7 +144,7 @@ class _Reader:
         # The rows of what stays, and what it is.
         self._kept: list[tuple[int, str]] = []
         parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace("\0", "\ufffd")
-        front = FRONT_MATTER.match(parsed) or _SETTINGS.match(parsed)
+        front = front_matter(parsed) or _SETTINGS.match(parsed)
         if front is not None:
             self._read_settings(0, front[0].count("\n"))
             parsed = _without_signs(front) + parsed[front.end() :]
@@ -271,8 +273,11 @@ class _Reader:
             before, lines = lines, with_colons(lines, fences)
             if lines == before:
                 break
-        maps = [token.map for token in tokens if token.type in _CODE and token.map]
-        return divided_lines(lines, {row for first, last in maps for row in range(first, last)})
+        code, html = (
+            {row for token in tokens if token.type in types and token.map for row in range(*token.map)}
+            for types in (_CODE, _HTML)
+        )
+        return divided_lines(lines, code, html)
 
     def _read(self, token: "Token", *, is_cell: bool, is_title: bool) -> None:
         """Read the text of a block; that of a title stands behind #, so that its beginning begins no other block."""

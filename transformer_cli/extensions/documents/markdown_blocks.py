@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.myst import (
     rows_of_myst,
     text_of_option,
 )
+from transformer_cli.extensions.documents.page_templates import COMMANDS_WITH_CODE
 from transformer_cli.extensions.documents.segments import has_letter
 
 Lines = list[str]
@@ -45,6 +46,13 @@ _KEPT = re.compile(
     r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
 )
+# Code of Jekyll, Hexo and GitBook, and of Hugo: {% highlight ruby %}, {{< highlight go >}}.
+_BEGINNING_OF_CODE = re.compile(
+    rf"[ \t]*(?:\{{%-?|\{{\{{[<%])[ \t]*(?P<name>{COMMANDS_WITH_CODE})(?![\w-])[^{{}}]*+\}}{{1,2}}[ \t]*"
+)
+_END_OF_CODE = re.compile(
+    rf"[ \t]*(?:\{{%-?[ \t]*end|\{{\{{[<%][ \t]*/[ \t]*)(?P<name>{COMMANDS_WITH_CODE})[ \t]*-?[>%]\}}{{1,2}}[ \t]*"
+)
 _FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
 # Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines; also in a quotation.
 _QUOTATION = r"(?: {0,3}>)*"
@@ -55,14 +63,15 @@ _DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{2,}}(?: +-{{1,}})+ *")
 _LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r"[ \t]*\{[{%]| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
-# The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
+# The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.
 _TITLE = re.compile(
     r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
-    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
+    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?![\w-]++=)(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
     rf"""|:{{3,}}\{{(?:{TITLED})\}}[ \t]++(?P<named>\S.*)"""
+    r"""|:::image[ \t]++(?:[\w-]++="[^"]*+"[ \t]*+)*?alt-text="(?P<alt>[^"]*+)".*"""
     r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""
 )
 _MAX_FORMULA = 200  # lines
@@ -105,21 +114,27 @@ def may_begin_extension(line: str) -> bool:
     return _ANY.match(line) is not None or may_be_myst(line)
 
 
-def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLines:
+def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: Collection[int] = ()) -> DividedLines:
     """Take the extensions out of a Markdown text.
 
     Args:
         lines: without their line ends.
-        code_rows: the rows in blocks of code and of HTML, in which nothing begins.
+        code_rows: the rows in blocks of code, in which nothing begins.
+        html_rows: those in blocks of HTML, in which only code between two commands begins and ends.
     """
+    of_commands = _rows_of_commands(lines, code_rows)
+    code_rows = {*code_rows, *html_rows} - of_commands
     plain = list(lines)
     found: list[_Container] = []
     titles: list[tuple[int, int, str]] = []
     items = _rows_of_items(lines)
     myst = rows_of_myst(lines, code_rows)
     tables: list[tuple[int, int]] = []
-    for row in _starts(lines, code_rows, items, myst, tables):
+    for row in _starts(lines, code_rows, items, myst | of_commands, tables):
         if row < _end(found):
+            continue
+        if row in of_commands:
+            plain[row] = ""
             continue
         title = text_of_option(lines[row]) if row in myst else _TITLE.fullmatch(lines[row])
         if title is not None and title.lastgroup is not None:
@@ -142,6 +157,20 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
             document[row] = line
     with_words = (first for first, last in tables if any(map(has_letter, lines[first:last])))
     return DividedLines(plain, tuple(inner), tuple(titles), tuple(with_words))
+
+
+def _rows_of_commands(lines: Sequence[str], code_rows: Collection[int]) -> frozenset[int]:
+    """The rows of code between two commands of a generator of pages, such as {% highlight ruby %} and {% endhighlight %}."""
+    found: set[int] = set()
+    ends: dict[str, list[int]] = defaultdict(list)
+    for row, line in enumerate(lines):
+        if row not in code_rows and (match := _END_OF_CODE.fullmatch(line)):
+            ends[match["name"]].append(row)
+    for row, line in enumerate(lines if ends else ()):
+        match = None if row in found or row in code_rows else _BEGINNING_OF_CODE.fullmatch(line)
+        if match is not None and (end := _next_row(ends[match["name"]], row)) < math.inf:
+            found.update(range(row, int(end) + 1))
+    return frozenset(found)
 
 
 def _end(found: Sequence[_Container]) -> int:

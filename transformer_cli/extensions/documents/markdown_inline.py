@@ -48,11 +48,13 @@ class InlineEvent(NamedTuple):
     """Of an image: where its text stands."""
 
 
-# The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
-# Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
+NAME_OF_BOX = r"\[![A-Za-z]+(?:[ \t]++(?:[\w-]++=|https?:)[^\[\]\n]*+)?\]"
+"""The pattern of [!NOTE] of GitHub, and of [!div class="checklist"] and [!VIDEO https://example.org] of DocFX."""
+# The mark of a footnote, and the name of a box; Markdown itself does not know them.
+# Also the number of an example of Pandoc, a picture and the name of a block of Obsidian (^a1b2c3), and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
-    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
+    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
+    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t])\^[A-Za-z0-9-]++\Z"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
 # CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
@@ -75,6 +77,8 @@ EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
 _EXTENSIONS = {
     "template": re.compile(TEMPLATE, re.DOTALL),
     "critic": _CRITIC,
+    # A picture or an icon of DocFX: :::image type="icon" source="a.png":::.
+    "docfx": re.compile(r":::[a-z-]++(?:[ \t]++[\w-]++=\"[^\"\n]*+\")++[ \t]*+:::(?!:)"),
     "comment": re.compile(r"\{/\*(?:(?!\{/\*|\*/\}).)*+\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(

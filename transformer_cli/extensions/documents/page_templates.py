@@ -1,7 +1,7 @@
 """Finds what is no text in a page that is a template, or has formulas: statements, values, comments and settings; statements divide texts.
 
 The languages of templates: Jinja, Twig, Django, Liquid, Handlebars, Go, ERB, EJS, PHP, Blade, Razor, Angular, Svelte, Smarty, FreeMarker,
-Velocity, Template Toolkit and Pandoc.
+Velocity, Template Toolkit, Pandoc and Fluid.
 """
 
 import re
@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.segments import (
     Piece,
     Role,
     Segment,
+    has_letter,
     merged,
 )
 
@@ -40,8 +41,9 @@ class TemplatePart(NamedTuple):
     end: int
 
 
-FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?\1[ \t]*(?:\r?\n|\Z)")
-"""The settings before a page of Jekyll, Hugo and others."""
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n((?:.*\n)*?)\1[ \t]*(?:\r?\n|\Z)")
+_KEY = re.compile(r"^[ \t]*[A-Za-z][\w.-]*:|[:=](?=\s)", re.MULTILINE)
+_COMMENT_OF_YAML = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
 # What stands in an environment of LaTeX, with at most four others inside each other.
@@ -56,6 +58,16 @@ FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:(?:[^\s$\\]|\\\S)++|(?
 
 # Each pattern ends where its kind begins anew, so that no text is read more than a few times.
 _PARENTHESES = r"\((?:[^()]{1,500}+|\((?:[^()]{1,500}+|\([^()]{1,500}+\))*+\))*+\)"
+_CALL_OF_FLUID = rf"[a-z]\w{{0,30}}:[A-Za-z][\w.]{{0,99}}{_PARENTHESES}"
+COMMANDS_WITH_CODE = "highlight|codeblock|sourcecode|code(?:-toggle)?|mermaid"
+"""The names of commands of generators of pages between which code stands, as a pattern."""
+# Of Jekyll, Hexo and GitBook: {% highlight ruby %} ... {% endhighlight %}; of Hugo: {{< highlight go >}} ... {{< /highlight >}}.
+_CODE_OF_COMMAND = (
+    rf"\{{%-?\s*+(?P<command>{COMMANDS_WITH_CODE})(?![\w-])(?:(?!\{{%|%\}}).)*+%\}}(?:(?!\{{%-?\s*+(?:end)?(?P=command)\b).)*+"
+    r"\{%-?\s*+end(?P=command)\s*+-?%\}"
+    rf"|\{{\{{[<%]\s*+(?P<shortcode>{COMMANDS_WITH_CODE})(?![\w-])(?:(?!\{{\{{|\}}\}}).)*+\}}\}}(?:(?!\{{\{{[<%]\s*+/?(?P=shortcode)\b).)*+"
+    r"\{\{[<%]\s*+/\s*+(?P=shortcode)\s*+[>%]\}\}"
+)
 _PARTS = {
     PartKind.COMMENT: (
         r"\{#(?:(?!\{#|#\}).)*+#\}",  # Jinja, Twig
@@ -65,8 +77,10 @@ _PARTS = {
         r"\{%-?\s*comment\b[^%]{0,99}%\}(?:(?!\{%-?\s*(?:end)?comment).)*+\{%-?\s*endcomment\s*-?%\}",  # Liquid, Django
         r"\{\*(?:(?!\{\*|\*\}).)*+\*\}|<#--(?:(?!<#--|-->).)*+-->",  # Smarty, FreeMarker
         r"<%--(?:(?!<%|--%>).)*+--%>|<%\#(?:(?!<%|%>).)*+%>",  # JSP, ERB
+        r"<f:comment>(?:(?!</?f:comment).)*+</f:comment>",  # Fluid
     ),
     PartKind.STATEMENT: (
+        _CODE_OF_COMMAND,
         r"\{%[-+~]?\s*+(?:end\w*|if\w*|el(?:if|sif|seif|se)|for|foreach|while|unless|case|when|block|blocktrans\w*"
         r"|trans(?=\s*-?%\})|translate(?=\s*-?%\})|plural|pluralize|with|filter|macro|call|autoescape|spaceless|raw"
         r"|verbatim|capture|tablerow|switch|set|extends|import|from|layout|load|assign|do|break|continue)\b"
@@ -91,6 +105,7 @@ _PARTS = {
         rf"(?<![\w@.])@[a-z]\w{{0,40}}{_PARENTHESES}",  # Blade
         rf"(?<![\w@])@(?:[A-Za-z]\w{{0,99}}(?:\.\w{{1,99}}(?:{_PARENTHESES})?)+|{_PARENTHESES})",  # Razor
         r"\$[A-Za-z][\w.-]{0,99}(?:\(\)|/[\w/]{1,40})?\$",  # Pandoc
+        rf"\{{\s*+(?:[\w.]{{1,99}}\s*+->\s*+)?{_CALL_OF_FLUID}(?:\s*+->\s*+{_CALL_OF_FLUID})*+\s*+\}}",
         FORMULA,
         ENVIRONMENT,
         r"\\\((?:(?!\\\(|\\\)).)*+\\\)|\\\[(?:(?!\\\[|\\\]).)*+\\\]",
@@ -99,6 +114,7 @@ _PARTS = {
 TEMPLATE = "|".join(
     (
         *_PARTS[PartKind.COMMENT],
+        _CODE_OF_COMMAND,
         r"\{%(?:(?!\{%|%\}).)*+%\}|<%(?:(?!<%|%>).)*+%>|\{\{(?:(?!\{\{|\}\}).)*+\}\}",
     )
 )
@@ -120,7 +136,7 @@ _SMARTY = re.compile(r"\{(if|elseif|else|foreach|foreachelse|section|block|while
 _END_OF_SMARTY = re.compile(r"\{/([a-z]{2,9})\}")
 _CONDITION = re.compile(r"[{<%?@\[#-]{1,4}\s?(?:php\s)?\s?(?:if|unless)\b", re.IGNORECASE)
 _LONGEST_ENDING = 5  # letters
-MAY_BE_PART = re.compile(r"[{$\\@]|<[%?#]|</#|\[%|#\w|\A(?:---|\+\+\+)")
+MAY_BE_PART = re.compile(r"[{$\\@]|<[%?#]|</#|<f:c|\[%|#\w|\A(?:---|\+\+\+)")
 """What a text with a part of a template has."""
 _UNTOUCHED = re.compile(
     r"<(script|style|pre|code|xmp|textarea)\b(?:(?!<\1\b).)*?</\1\s*>|<!--(?:(?!<!--).)*?-->",
@@ -128,14 +144,22 @@ _UNTOUCHED = re.compile(
 )
 
 
+def front_matter(text: str) -> re.Match[str] | None:
+    """The settings before a page of Jekyll, Hugo and others; a text without a key between two lines of dashes is none."""
+    found = _FRONT_MATTER.match(text)
+    if found is None or found[1] != "---" or _KEY.search(found[2]):
+        return found
+    return None if has_letter(_COMMENT_OF_YAML.sub("", found[2])) else found
+
+
 def template_parts(text: str) -> list[TemplatePart]:
     """What is no text in a page, in order and without overlaps; nothing inside scripts, code and comments."""
     if not MAY_BE_PART.search(text):
         return []
-    settings = FRONT_MATTER.match(text)
+    settings = front_matter(text)
     found = [] if settings is None else [TemplatePart(PartKind.STATEMENT, *settings.span())]
     found += [
-        TemplatePart(PartKind(str(each.lastgroup if each.lastgroup != "environment" else "value")), *each.span())
+        TemplatePart(next(kind for kind in PartKind if each[kind.value] is not None), *each.span())
         for each in _PATTERN.finditer(text)
     ]
     found = _without_prose(text, found) + _lines(text)

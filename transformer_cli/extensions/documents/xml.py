@@ -603,15 +603,22 @@ def paired_tag(element: Element) -> tuple[Role, str] | None:
 
 def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
     """A run with the gaps of `Inline.SPACES` only where they divide two words."""
-    words = [at for at, part in enumerate(run) if isinstance(part.piece, str) and part.piece.strip()]
-    kept, text = [], ""
+    words = [at for at, part in enumerate(run) if _is_word(part.piece)]
+    kept, is_behind_space = [], False
     for at, part in enumerate(run):
         is_gap = part.start == part.end
-        if is_gap and (not words or text[-1:].isspace() or not words[0] < at < words[-1]):
+        if is_gap and (not words or is_behind_space or not words[0] < at < words[-1]):
             continue
         kept.append(part)
-        text = part.piece if isinstance(part.piece, str) else text
+        if isinstance(part.piece, str):
+            is_behind_space = part.piece[-1:].isspace()
+        elif part.piece.role is Role.WORD:
+            is_behind_space = False
     return kept
+
+
+def _is_word(piece: Piece) -> bool:
+    return bool(piece.strip()) if isinstance(piece, str) else piece.role is Role.WORD
 
 
 def _parts(
