@@ -286,6 +286,19 @@ def test_languages_with_a_region_are_known() -> None:
     assert doubts_about("She is not here.", "Ella está aquí.", Direction("en-GB", "es_MX")) == (NEGATION,)
 
 
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("You're a teacher, right?", "Tu es enseignant, n'est-ce pas ?"),
+        ("You may go anywhere you like.", "Tu peux aller n\u2019importe où."),
+        ("You may go there.", "Tu peux aller n'importe où."),
+    ],
+)
+def test_french_turns_with_a_negation_that_is_none_give_no_doubt(source: str, translation: str) -> None:
+    assert doubts_about(source, translation, Direction("en", "fr")) == ()
+    assert doubts_about(source, f"{translation} Tu n'es pas là.", Direction("en", "fr")) == (NEGATION,)
+
+
 def test_japanese_may_have_its_three_scripts_and_latin_letters() -> None:
     to_japanese = Direction("en", "ja")
     assert doubts_about("This is a PC.", "これはパソコン\uff08PC\uff09で漢字です。", to_japanese) == ()

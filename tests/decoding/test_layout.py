@@ -370,7 +370,7 @@ def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:
     ("line", "read", "expected"),
     [
         ("ONE: The cat is here.", ["One.", "The cat is here."], "ONE: THE CAT IS HERE."),
-        ("One: the cat.", ["One.", "the cat."], "ONE: THE CAT."),
+        ("One: the cat.", ["the cat.", "The cat.", "One.", "the cat."], "ONE: THE CAT."),
         ("- TOM: The cat.", ["The cat."], "- TOM: THE CAT."),
         ("Tom One: The cat.", ["The cat."], "Tom One: THE CAT."),
         ("Q: The cat?", ["The cat?"], "Q: THE CAT?"),

@@ -92,8 +92,10 @@ _MANY_FREQUENT = 0.25
 _FEW_FREQUENT = 0.05
 _LARGEST_RATIO = 3.0
 _ALLOWED_CHARACTERS = 40  # beyond the ratio
-# ..., isn't it?; question no 5
-_NO_NEGATION = re.compile(r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)")
+# ..., isn't it?; question no 5; n'est-ce pas, n'importe où
+_NO_NEGATION = re.compile(
+    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)|\bn['\u2019](?:est-ce pas|importe)\b"
+)
 
 # "For example" and "that is" in several languages; models that have not seen them leave them out.
 _FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
@@ -548,7 +550,7 @@ def _words_in(text: str, words: str) -> Iterator[re.Match[str]]:
 
 def _negates(text: str, tokens: Sequence[str], negations: frozenset[str], *, has_digit: bool) -> bool:
     """Whether a text, whose tokens are given, has a word that negates."""
-    if "t" in tokens or has_digit:  # doesn't; no 5
+    if "t" in tokens or "n" in tokens or has_digit:  # doesn't; n'importe; no 5
         words = _NO_NEGATION.sub("", text.casefold())
         tokens = _WORD.findall(words.replace("n't", " not").replace("n\u2019t", " not"))
     return not negations.isdisjoint(tokens)

@@ -24,7 +24,7 @@ from transformer_cli.decoding.doubts import (
     lost_marks,
     without_words,
 )
-from transformer_cli.decoding.end_marks import translated_with_end_marks
+from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -447,9 +447,9 @@ class Translator:
         """The translations of texts, with the letters and the ends of their texts, and with the protected spans that they name."""
         if any(each.spans for each in texts):
             return self._with_spans(texts, form)
-        # Most texts end as their translations do, and the model has read them as they stand.
-        plain = [PLAIN_END.search(text.text) and not text.written for text in texts]
-        found = self.translate_texts(texts) if all(plain) else translated_with_end_marks(self, texts, form)
+        # Most texts begin and end as their translations do, and the model has read them as they stand.
+        plain = [PLAIN_END.search(text.text) and not (text.written or text.text[0].islower()) for text in texts]
+        found = self.translate_texts(texts) if all(plain) else translated_as_sentences(self, texts, form)
         return [
             each if is_plain else form.finished(text, each)
             for text, each, is_plain in zip(texts, found, plain, strict=True)
@@ -499,7 +499,7 @@ class Translator:
             asked = [
                 [texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting
             ]
-            answers = iter(translated_with_end_marks(self, list(chain(*asked)), form))
+            answers = iter(translated_as_sentences(self, list(chain(*asked)), form))
             for index, of_sentence in zip(waiting, asked, strict=True):
                 translations = list(islice(answers, len(of_sentence)))
                 sentence = sentences[index]
