@@ -68,6 +68,7 @@ from transformer_cli.model.layers import (
 from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
+from transformer_cli.process.plain_form import is_plain
 
 # Twins for GPUs and other accelerators: attention in one fused kernel.
 
@@ -227,6 +228,8 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
 
 
 def _twins_on(device: torch.device) -> Twins:
+    if is_plain():
+        return {}
     if device.type == "cpu":
         return TWINS_ON_CPU
     version = tuple(map(int, torch.__version__.split(".")[:2]))
@@ -280,6 +283,8 @@ def accelerated_loss(
     Raises:
         KeyError: a loss that has no twin here yet.
     """
+    if is_plain():
+        return loss
     if device.type == "cpu":
         return LOSSES_ON_CPU[loss]
     sum_loss = compiled_sum_loss if is_compiled else sum_loss_in_parts
