@@ -10,9 +10,17 @@ From Python:
 
 from __future__ import annotations
 
+import os
+import sys
+
 __version__ = "0.1.0"
 
-# This file runs before the command line takes over the signals, so it imports nothing at first.
+# OpenMP threads that wait for others sleep. By default they spin, so they keep cores busy, and where other programs
+# use the cores too, the thread that has work gets none. OpenMP reads the variable when torch is imported.
+if "torch" not in sys.modules:
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# This file runs before the command line takes over the signals, so it imports only what every Python has imported already.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -364,7 +364,7 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
         return
-    _require_quoted(command, ctx, args)
+    _require_whole_words(command, ctx, args)
     try:
         values, others, order = command.make_parser(ctx).parse_args(list(args))
     except Exception as error:
@@ -382,31 +382,14 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     if others and others[0] not in commands:
         if meant := _similar(others[0], commands):
             raise unknown_command(ctx, others[0], meant)
-        _check_others(command, values, others)
+        _check_others(ctx, values, others)
 
 
-def _require_quoted(command: Any, ctx: Any, args: list[str]) -> None:
-    """Refuse a file whose name has spaces and lacks quotation marks; words that may be sentences are left to the command."""
-    if ctx.parent is None:
-        return
-    has_sentences = isinstance(command, SentenceCommand)
-    names, meant, start = list[str](), list[str](), 0
-    while start < len(args):
-        is_sentence = has_sentences and not args[max(start - 1, 0)].startswith("-")
-        end = start + 1
-        may_go_on = end < len(args) and not args[end].startswith("-")
-        if may_go_on and not (is_sentence or args[start].startswith("-") or os.path.exists(args[start])):
-            from transformer_cli.commands.command_line import end_of_name
+def _require_whole_words(command: Any, ctx: Any, args: list[str]) -> None:
+    if ctx.parent is not None and len(args) > 1:
+        from transformer_cli.commands.command_line import require_whole_words
 
-            end = max(end_of_name(args, start), end)
-        meant.append(" ".join(args[start:end]))
-        names += [meant[-1]] * (end > start + 1)
-        start = end
-    if names:
-        raise UsageError(
-            f"{names[0]}: a name with spaces needs quotation marks; without them it is {len(names[0].split(' '))} words",
-            hint=f"{ctx.command_path} {' '.join(map(for_shell, meant))}",
-        )
+        require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))
 
 
 def _similar(name: str, commands: Iterable[str]) -> str:
@@ -506,10 +489,17 @@ def _check_overrides(values: dict[str, Any]) -> None:
         )
 
 
-def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> None:
-    """Say which option stands before an argument, if the command takes options only."""
-    options = {option.name for option in command.params}
-    if any(option.param_type_name == "argument" for option in command.params):
+def _check_others(ctx: Any, values: dict[str, Any], others: list[str]) -> None:
+    """Say which option stands before an argument, if the command takes options only, or that a sentence is one argument."""
+    options = {option.name for option in ctx.command.params}
+    arguments = [option.name for option in ctx.command.params if option.param_type_name == "argument"]
+    words = [*(str(values.get(name)) for name in arguments), *others]
+    if isinstance(ctx.command, SentenceCommand) and not any(" " in word for word in words):
+        raise UsageError(
+            f"{ctx.command.name}: one sentence is expected, found {len(words)} words without quotation marks",
+            hint=f"{ctx.command_path} {for_shell(' '.join(words))}",
+        )
+    if arguments:
         return
     is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
     name = "config" if is_config else "run"

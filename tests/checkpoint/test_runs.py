@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from transformer_cli.checkpoint import trained_files
 from transformer_cli.checkpoint.runs import folder_size, list_runs
 from transformer_cli.checkpoint.trained_files import demonstration_run, find_run
 from transformer_cli.process.errors import MissingInputError, StorageError
@@ -69,6 +70,28 @@ def test_where_there_is_no_run_training_is_the_hint(tmp_path: Path) -> None:
     (tmp_path / "b" / "checkpoints").mkdir(parents=True)
     with pytest.raises(MissingInputError, match="/: the runs a, b have no checkpoint yet"):
         find_run(None, tmp_path)
+
+
+def test_a_training_without_a_checkpoint_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training makes its folder of checkpoints with the first one."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "train.log").write_text("reading the corpus\n")
+    for or_demonstration in (False, True):
+        with pytest.raises(MissingInputError, match="/: the run a has no checkpoint yet") as caught:
+            find_run(None, tmp_path, or_demonstration=or_demonstration)
+        assert caught.value.hint == (
+            "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
+        )
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "config.yaml").write_text("")
+    monkeypatch.setattr(trained_files, "is_running", lambda folder: folder.name == "b")
+    with pytest.raises(MissingInputError, match="the runs a, b have no checkpoint yet") as caught:
+        find_run(None, tmp_path)
+    assert caught.value.hint == "wait for its first checkpoint; Ctrl-C in its training saves one, too"
+    saved(tmp_path / "c", 10)
+    assert find_run(None, tmp_path) == tmp_path / "c"
 
 
 def test_where_there_is_no_run_the_demonstration_model_answers_what_a_person_types(

@@ -163,6 +163,49 @@ def test_a_value_of_other_programs_is_answered_with_the_one_here(answer: Answer)
     assert "  hint: did you mean runtime.device=cuda?" in told
 
 
+@pytest.mark.parametrize(
+    ("setting", "meant"),
+    [
+        ("runtime.device=cuda:0", "runtime.device=cuda"),
+        ("model.positions=learnt", "model.positions=learned"),
+        ("model.positions=rope", "model.positions=rotary"),
+        ("model.positions=xyz", None),
+        ("runtime.compile=aut", "runtime.compile=auto"),
+    ],
+)
+def test_a_value_that_is_one_of_several_words_is_answered_with_a_near_one(
+    answer: Answer, setting: str, meant: str | None
+) -> None:
+    _, told = answer(*TRAIN, "--set", setting)
+    hint = f"did you mean {meant}?" if meant else "tfm info --config en-it.yaml shows settings with their values; "
+    assert f"  hint: {hint}" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["training.max_epochs", "=", "5"], "training.max_epochs=5"),
+        (["training.max_epochs", "=5"], "training.max_epochs=5"),
+        (["training.max_epochs=", "5"], "training.max_epochs=5"),
+    ],
+)
+def test_spaces_around_the_sign_of_a_setting_are_named(answer: Answer, words: list[str], meant: str) -> None:
+    code, told = answer(*TRAIN, "--set", *words)
+    assert code == 2
+    assert f"--set {' '.join(words)}: spaces around the =" in told
+    assert f"hint: without spaces: --set {meant}\n" in told
+
+
+@pytest.mark.parametrize("command", ["explain", "next"])
+def test_a_sentence_without_quotation_marks_is_answered_with_them(answer: Answer, command: str) -> None:
+    code, told = answer(command, "--run", RUN, "Where", "is", "the", "station")
+    assert code == 2
+    assert f"{command}: one sentence is expected, found 4 words without quotation marks" in told
+    assert told.endswith(f"hint: tfm {command} 'Where is the station'\n")
+    _, told = answer(command, "Where is the station?", "A dog.")
+    assert "got unexpected extra argument(s) (A dog.)" in told
+
+
 def test_a_name_of_its_own_means_itself() -> None:
     assert setting_called("max-epochs") == "training.max_epochs"
     assert setting_called("training.max_epochs") == "training.max_epochs"

@@ -29,13 +29,13 @@ Typed = Callable[..., tuple[list[str], str]]
 def typed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Typed:
     """Types lines at a terminal; returns the lines of standard output, and what was said on standard error."""
 
-    def typed(*lines: str, of: Translator, as_json: bool = False) -> tuple[list[str], str]:
-        loaded = SimpleNamespace(translator=of)
+    def typed(*lines: str, of: Translator, as_json: bool = False, mark: bool = False) -> tuple[list[str], str]:
+        loaded = SimpleNamespace(translator=of, others=(), trained=SimpleNamespace(folder=DOCS_RUN, run=None))
         monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded)
         terminal = io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode()))
         monkeypatch.setattr(terminal, "isatty", lambda: True)
         monkeypatch.setattr("sys.stdin", terminal)
-        translate_lines(None, None, TranslateOptions(as_json=as_json))
+        translate_lines(None, None, TranslateOptions(as_json=as_json, mark=mark))
         out, err = capfd.readouterr()
         return out.splitlines(), err
 
@@ -158,12 +158,26 @@ def test_why_says_that_it_explains_another_text_than_the_one_that_was_printed(
 @pytest.mark.long
 def test_why_says_how_far_the_translation_can_be_trusted(typed: Typed) -> None:
     _, err = typed("The dog is big.", ":why", of=load_translator(DOCS_RUN))
-    assert "green: estimated probability" in err
+    assert "green: the translation is good with an estimated probability of " in err
     assert "not green" not in err
     _, err = typed("xkcd qqzz wwvv", ":why", of=load_translator(DOCS_RUN))
-    assert "not green: estimated probability 0.000" in err
-    assert "that it reaches chrf 80" in err
+    assert (
+        "not green: the translation is good with an estimated probability of 0.000 (good means chrf 80 or more " in err
+    )
     assert "not green, because " in err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mark", [False, True])
+def test_what_is_not_green_is_told_where_it_was_asked_for(
+    mark: bool, typed: Typed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A text that is shorter than the lines of the calibration, such as *Hello.*, is what many type first."""
+    of = load_translator(DOCS_RUN)
+    typed("I am here.", of=of, mark=mark)
+    assert ("not green: it has a sentence that is shorter" in caplog.text) is mark
+    _, err = typed("I am here.", ":why", of=of)
+    assert err.count("it has a sentence that is shorter") == 1, "by :why"
 
 
 def test_why_names_the_doubts_of_a_translation() -> None:

@@ -68,6 +68,7 @@ from transformer_cli.model.layers import (
 from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
+from transformer_cli.process.plain_form import is_plain
 
 # Twins for GPUs and other accelerators: attention in one fused kernel.
 
@@ -220,7 +221,9 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     version = tuple(map(int, torch.__version__.split(".")[:2]))
     # Fused attention reads heads at the wrong places there, in batches without padding (PyTorch, pull request 181151).
     is_wrong = device.type == "mps" and version < (2, 12)
-    twins = TWINS_ON_CPU if device.type == "cpu" else {} if is_wrong else TWINS_ON_GPU
+    twins: Twins = TWINS_ON_CPU if device.type == "cpu" else TWINS_ON_GPU
+    if is_plain() or is_wrong:
+        twins = {}
     for module in model.modules():
         plain = plain_class(module)
         # A module without a twin on this device becomes plain again, if it was a twin.
@@ -273,6 +276,8 @@ def accelerated_loss(
     Raises:
         KeyError: a loss that has no twin here yet.
     """
+    if is_plain():
+        return loss
     if device.type == "cpu":
         return LOSSES_ON_CPU[loss]
     sum_loss = compiled_sum_loss if is_compiled else sum_loss_in_parts

@@ -19,12 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_cli.process import plain_form
+
 logger = logging.getLogger(__name__)
 
 SWITCH = "TFM_NATIVE"
 """An environment variable: 0, false, no or off turns the kernels off, so that PyTorch computes everything."""
 _LIBRARY = Path(__file__).parent / "kernels" / "kernels.bin"
-_OFF = {"0", "false", "no", "off"}
 
 _VERSION = 5  # of the functions; the same as tfm_version in processor.c
 _LEVELS = {1: "avx2", 2: "avx512"}
@@ -78,8 +79,8 @@ class Kernels:
 
 
 def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
-    """The kernels of a library for this processor; None: there are none (the log says why), or the environment variable TFM_NATIVE turns them off."""
-    if os.environ.get(SWITCH, "").lower() in _OFF:
+    """The kernels of a library for this processor; None: there are none (the log says why), or the environment variable TFM_NATIVE or TFM_PLAIN turns them off."""
+    if _switch_that_turns_them_off() is not None:
         return None
     found = _loaded(path)
     return None if isinstance(found, str) else found
@@ -87,10 +88,16 @@ def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
 
 def why_no_kernels() -> str | None:
     """Why `find_kernels` finds none; None if it finds some."""
-    if os.environ.get(SWITCH, "").lower() in _OFF:
-        return f"the environment variable {SWITCH} turns them off"
+    if (switch := _switch_that_turns_them_off()) is not None:
+        return f"the environment variable {switch} turns them off"
     found = _loaded(_LIBRARY)
     return found if isinstance(found, str) else None
+
+
+def _switch_that_turns_them_off() -> str | None:
+    if os.environ.get(SWITCH, "").lower() in plain_form.OFF:
+        return SWITCH
+    return plain_form.SWITCH if plain_form.is_plain() else None
 
 
 def kernel_level() -> str | None:

@@ -137,7 +137,11 @@ def _newest(runs_folder: Path) -> Path:
         shown = ", ".join([*listings][:MAX_SHOWN])
         more = f" and {len(listings) - MAX_SHOWN} more" if len(listings) > MAX_SHOWN else ""
         which = f"the runs {shown}{more} have" if len(listings) > 1 else f"the run {shown} has"
-        raise MissingInputError(f"{runs_folder}/: {which} no checkpoint yet", hint=_TRAIN)
+        # Of several, the one that is being trained is the one that somebody waits for.
+        name = max(listings, key=lambda name: is_running(runs_folder / name))
+        raise MissingInputError(
+            f"{runs_folder}/: {which} no checkpoint yet", hint=_hint_without_checkpoint(runs_folder / name)
+        )
     lines = "".join(f"\n    {reason}" for reason in damage[:MAX_SHOWN])
     more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
     raise StorageError(
@@ -208,9 +212,10 @@ def _hint_on_names(run: str, names: list[str]) -> str:
 
 
 def _run_names(runs_folder: Path) -> list[str]:
+    """The runs in a folder, also those whose training has begun and has saved nothing yet."""
     if not runs_folder.is_dir():
         return []
-    return sorted(path.parent.name for path in runs_folder.glob(f"*/{CHECKPOINTS}"))
+    return sorted(one.name for one in runs_folder.glob("*") if isdir(one / CHECKPOINTS) or RunFolder(one).is_begun())
 
 
 def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:

@@ -179,6 +179,43 @@ def check_page_name(option: str, page: Path | None) -> None:
 _MOST_WORDS = 20
 
 
+def require_whole_words(command: str, args: Sequence[str], *, has_sentences: bool) -> None:
+    """Refuse what a shell has divided at spaces: the name of a file, or a setting and its value.
+
+    Args:
+        command: with its name, such as tfm score.
+        args: all words behind it.
+        has_sentences: whether words may be sentences; they are left to the command.
+
+    Raises:
+        UsageError: a name with spaces lacks quotation marks, or there are spaces around the = of a setting.
+    """
+    for option, setting, *rest in zip(args, args[1:], args[2:], [*args[3:], ""], strict=False):
+        value = "".join(rest) if rest[0] == "=" else rest[0]
+        is_divided = "=" not in setting and re.fullmatch("=.+", value)
+        if option == "--set" and (is_divided or (setting.endswith("=") and value.isalnum() and not has_sentences)):
+            whole = setting.removesuffix("=") + "=" + value.removeprefix("=")
+            raise UsageError(
+                f"--set {setting} {' '.join(rest) if rest[0] == '=' else value}: spaces around the =, so the shell makes several words of it",
+                hint=f"without spaces: --set {for_shell(whole)}",
+            )
+    names, meant, start = list[str](), list[str](), 0
+    while start < len(args):
+        is_sentence = has_sentences and not args[max(start - 1, 0)].startswith("-")
+        end = start + 1
+        may_go_on = end < len(args) and not args[end].startswith("-")
+        if may_go_on and not (is_sentence or args[start].startswith("-") or os.path.exists(args[start])):
+            end = max(end_of_name(args, start), end)
+        meant.append(" ".join(args[start:end]))
+        names += [meant[-1]] * (end > start + 1)
+        start = end
+    if names:
+        raise UsageError(
+            f"{names[0]}: a name with spaces needs quotation marks; without them it is {len(names[0].split(' '))} words",
+            hint=f"{command} {' '.join(map(for_shell, meant))}",
+        )
+
+
 def end_of_name(words: Sequence[str], start: int) -> int:
     """The place behind the words that together, with spaces between, name a file or folder; `start` if no such words begin there.
 

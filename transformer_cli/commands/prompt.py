@@ -107,8 +107,8 @@ class Prompt:
     """What a person has set at the prompt, and the line that was translated last."""
 
     def __init__(self, translator: Translator, options: TranslateOptions) -> None:
-        self.translator = translator.with_estimates_if_possible()
         self.options = options
+        self.translator = replace(translator.with_estimates_if_possible(), reports_not_green=options.needs_quality)
         self.last: Line | None = None
         self.last_translation: Translation | None = None
         self.conversation = Conversation(translator.pipeline)
@@ -245,8 +245,8 @@ def trust_lines(translation: Translation, pipeline: TextPipeline) -> list[str]:
     if estimate is not None and quality is not None:
         verdict = "green" if estimate.is_green else "not green"
         lines.append(
-            f"{verdict}: estimated probability {estimate.probability:.3f} that it reaches {quality.promise.metric} "
-            f"{quality.promise.below:g}"
+            f"{verdict}: the translation is good with an estimated probability of {estimate.probability:.3f} (good means "
+            f"{quality.promise.metric} {quality.promise.below:g} or more against the translation of a person)"
         )
         if reason := quality.why_not_green(translation):
             lines.append(f"not green, because {reason}")

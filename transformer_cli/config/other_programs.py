@@ -58,6 +58,7 @@ SETTINGS = {
     "model.activation=relu": "relu",
     "model.positions": "positionalencoding positionencoding",
     "model.positions=learned": "decoderlearnedpos encoderlearnedpos",
+    "model.positions=rotary": "rope rotaryembedding",
     "model.tie_embeddings": "tiedembeddings tieweights weighttying weighttyingtype",
     "model.tie_embeddings=all": "shareallembeddings shareembeddings tiedembeddingsall",
     "model.tie_embeddings=target-output": "sharedecoderembeddings sharedecoderinputoutputembed tiedsoftmax",

@@ -98,7 +98,7 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
                 text += f", found {_shorten(problem.found)}"
             elif overrides := _overrides_behind(problem.reason, problem.found):
                 text += f" (with {', '.join(overrides)})"
-            if (meant := value_called(where, str(problem.found))) != str(problem.found):
+            if meant := _value_meant(where, problem):
                 hint = hint or f"did you mean {where}={meant}?"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
@@ -107,6 +107,15 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
             hint = f"this looks like a config of {program}: docs/from_other_programs.md says how its settings are called here"
             break
     return ConfigError("\n".join(shown), hint=hint)
+
+
+def _value_meant(where: str, problem: _Problem) -> str | None:
+    """The value that another program calls so, else the one of several words that is spelled nearly so."""
+    found = str(problem.found)
+    if (meant := value_called(where, found)) != found:
+        return meant
+    words = re.findall(r"'([^']+)'", problem.reason) if problem.kind == "literal_error" else []
+    return next(iter(difflib.get_close_matches(found.lower(), words, n=1, cutoff=0.7)), None)
 
 
 def _unknown(location: Location, settings: dict[str, Any]) -> str:

@@ -62,9 +62,11 @@ from transformer_cli.decoding.search.constrained import (
 from transformer_cli.decoding.shortlist import Shortlist, load_shortlist, shortlist_path
 from transformer_cli.model import SmoothedLabels
 from transformer_cli.model.layers import DecoderLayer, aligning_weights, at_least_float32
+from transformer_cli.model.loss import sum_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.plain_form import SWITCH, is_plain
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import WordEdges, pad_ids
 from transformer_cli.text.tokenizer_file import BytePieces
@@ -127,6 +129,8 @@ class PyTorchEngine:
 
     def prepared(self) -> "PyTorchEngine":
         """This engine for a model whose weights will not change: it translates faster."""
+        if is_plain():
+            return self
         precision = self.machine.precision
         is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
         if self.machine.device.type != "cpu" or precision == torch.float16:
@@ -210,7 +214,8 @@ class PyTorchEngine:
                 )
                 logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 ids = self._on_device(target_ids)
-                sums = sum_loss_in_parts(logits, ids, SmoothedLabels(pad_id))
+                sum_of = sum_loss if is_plain() else sum_loss_in_parts
+                sums = sum_of(logits, ids, SmoothedLabels(pad_id))
                 total += sums.negative_log_likelihood.item()
         return total
 
@@ -583,6 +588,12 @@ def open_pytorch_engine(trained: TrainedModel, config: Config, *, alone: bool) -
         alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
     """
     machine = prepare_machine(config.runtime)
+    if is_plain() and (machine.is_quantised or config.decoding.shortlist is not None):
+        setting = "runtime.precision: int8" if machine.is_quantised else "decoding.shortlist"
+        raise ConfigError(
+            f"{setting} has no plain form, which the environment variable {SWITCH} asks for",
+            hint=f"leave the setting out, or start the command without {SWITCH}",
+        )
     if machine.device.type != "cpu":  # the twins for CPUs are only for training
         accelerate(trained.model, machine.device)
     engine = engine_of(trained.model, trained.target_tokenizer, config, machine)

@@ -116,14 +116,15 @@ class Translator:
     """The further models of `decoding.rescore`."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
+    reports_not_green: bool = True
+    """Whether messages tell why a translation is not green; at the prompt, `:why` tells it."""
     estimates: bool = False
     """Whether each translation gets the details that an estimate of its quality reads, and its `estimate` if the direction has
     a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
     num_samples: int | None = None
     """With `estimates`: the number of samples with which each translation is compared; None: as many as in the calibration."""
     reverse: str | None = None
-    """With `estimates`: the run of the reverse direction that reads each source after its translation; None: that of the
-    calibration, if it has one."""
+    """With `estimates`: the run of the reverse direction that reads sources after their translations; None: the calibration's."""
     load_reader: Callable[[str], Reader] | None = field(default=None, compare=False)
     """Loads the model of another run, once."""
     only_green: bool = False
@@ -311,7 +312,7 @@ class Translator:
                 max_length=self.pipeline.max_length,
                 is_strict=self.is_strict,
                 only_green=self.only_green,
-                quality=self.pipeline.quality if self.estimates else None,
+                quality=self.pipeline.quality if self.estimates and self.reports_not_green else None,
             )
         if self.only_green:
             translations = [left_out(each) if each.is_not_green else each for each in translations]

@@ -68,7 +68,10 @@ class TryAgainError(TfmError):
 
 class ConfigError(TfmError):
     exit_code = 78
-    usual_hint = "docs/configuration.md lists every setting"
+    usual_hint = (
+        "tfm info --config en-it.yaml shows settings with their values; docs/configuration.md in the repository "
+        "explains every one"
+    )
 
 
 class InterruptedBySignal(TfmError):

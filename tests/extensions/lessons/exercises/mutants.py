@@ -94,6 +94,15 @@ MUTANTS = [
     Mutant("scaled_attention", _SCORES, _SCORES.replace("/", "*"), "multiplied by sqrt(d_k)"),
     Mutant("scaled_attention", _WEIGHTS, _WEIGHTS.replace("-1)", "-2)"), "the softmax is over the wrong axis"),
     Mutant("scaled_attention", _WEIGHTS, _WEIGHTS.replace("~mask", "mask"), "the mask is inverted"),
+    *(
+        Mutant(
+            "scaled_attention",
+            _WEIGHTS,
+            _WEIGHTS.replace("~mask", "mask").replace("-torch.inf", number),
+            "the mask is inverted",
+        )
+        for number in ("-1e9", "torch.finfo(scores.dtype).min")
+    ),
     Mutant("scaled_attention", _WEIGHTS, "scores.softmax(-1)", "the mask has no effect"),
     Mutant("scaled_attention", _WEIGHTS, "(scores * mask).softmax(-1)", "set to 0, but exp(0) = 1"),
     Mutant("scaled_attention", _WEIGHTS, "scores.softmax(-1) * mask", "the mask comes after the softmax"),

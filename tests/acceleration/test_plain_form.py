@@ -1,0 +1,119 @@
+"""With TFM_PLAIN the code of model/ is what computes, so that who changes it sees the change everywhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from transformer_cli import Translator, load_config, load_translator, train
+from transformer_cli.decoding import Translation
+from transformer_cli.decoding.loading import load_run
+from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.model import layers
+from transformer_cli.process.errors import ConfigError
+from transformer_cli.training.callbacks import Callback, StepReport
+
+RUN = Path(__file__).parents[2] / "docs" / "run"
+SETTINGS = [
+    *(
+        "data.num_pairs=50",
+        "training.max_steps=2",
+        "model.d_model=16",
+        "runtime.threads=1",
+        "runtime.precision=float32",
+    ),
+    *(
+        "validation.max_sentences=20",
+        "validation.num_samples=0",
+        "validation.sequence_lengths=[5]",
+        "model.dropout=0.0",
+    ),
+]
+real_weights = layers.attention_weights
+
+
+def not_scaled(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+    """An edit of a learner: without the division by sqrt(d_k)."""
+    return real_weights(queries * queries.size(-1) ** 0.5, keys, mask)
+
+
+class Losses(Callback):
+    def __init__(self) -> None:
+        self.of_training: list[float] = []
+        self.of_validation: list[float] = []
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.of_training.append(float(report.negative_log_likelihood))
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        self.of_validation.append(report.loss)
+
+
+def trained(folder: Path) -> tuple[list[float], list[float]]:
+    losses = Losses()
+    train(load_config("copy.yaml", SETTINGS), callbacks=[losses], runs_folder=folder)
+    return losses.of_training, losses.of_validation
+
+
+@pytest.mark.heavy
+def test_training_and_validation_follow_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFM_PLAIN", "1")
+    of_training, of_validation = trained(tmp_path / "plain")
+    monkeypatch.setattr(layers, "attention_weights", not_scaled)
+    edited = trained(tmp_path / "edited")
+    assert edited[0][0] != pytest.approx(of_training[0], rel=1e-4)
+    assert edited[1] != pytest.approx(of_validation, rel=1e-4)
+
+
+@pytest.mark.heavy
+def test_the_plain_form_trains_like_the_faster_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faster = trained(tmp_path / "faster")
+    monkeypatch.setenv("TFM_PLAIN", "yes")
+    plain = trained(tmp_path / "plain")
+    assert plain[0] == pytest.approx(faster[0], rel=1e-5)
+    assert plain[1] == pytest.approx(faster[1], rel=1e-5)
+    log = (tmp_path / "plain" / "copy" / "train.log").read_text()
+    assert "the plain form (TFM_PLAIN)" in log
+
+
+def likely() -> Translation:
+    return next(load_translator(RUN).translate(["Where is the station?"]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("switch", "is_followed"), [("1", True), ("0", False), ("", False)])
+def test_a_translation_follows_an_edit(switch: str, is_followed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFM_PLAIN", switch)
+    plain = likely()
+    monkeypatch.setattr(layers, "attention_weights", not_scaled)
+    edited = likely()
+    assert plain.text == "Dov'è la stazione?"
+    assert (edited.score != pytest.approx(plain.score, rel=1e-3)) is is_followed
+
+
+STARTED = f"""
+from transformer_cli.decoding.loading import load_run
+engine = load_run({str(RUN)!r}, []).translator.engine
+print(type(engine).__name__, getattr(engine, "translating", None), engine.describe())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("switch", "expected"), [("1", "PyTorchEngine None"), ("off", "NumpyEngine None")])
+def test_no_faster_form_is_chosen_for_a_command_that_has_just_started(switch: str, expected: str) -> None:
+    """Short texts are translated by NumPy there, as PyTorch takes longer to import than to translate."""
+    environment = os.environ | {"TFM_PLAIN": switch}
+    program = [sys.executable, "-c", STARTED]
+    found = subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
+    assert found.startswith(expected)
+    assert ("the plain form (TFM_PLAIN)" in found) is (switch == "1")
+
+
+@pytest.mark.parametrize("setting", ["runtime.precision=int8", "decoding.shortlist={}"])
+def test_what_has_no_plain_form_is_refused(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFM_PLAIN", "1")
+    with pytest.raises(ConfigError, match="has no plain form, which the environment variable TFM_PLAIN asks for"):
+        load_run(str(RUN), [setting])

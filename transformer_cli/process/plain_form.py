@@ -1,0 +1,12 @@
+"""The switch TFM_PLAIN: each command computes with the code of model/ as it stands there, and with no faster form of it."""
+
+import os
+
+SWITCH = "TFM_PLAIN"
+"""An environment variable: 1 (or any word but 0, false, no and off) turns all faster forms off, on each device."""
+OFF = {"0", "false", "no", "off"}
+
+
+def is_plain() -> bool:
+    """Whether everything is to compute in the plain form."""
+    return os.environ.get(SWITCH, "").lower() not in {"", *OFF}
