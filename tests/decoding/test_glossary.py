@@ -102,6 +102,12 @@ def test_a_sheet_is_a_glossary(tmp_path: Path) -> None:
         read_glossary(path)
 
 
+def test_a_missing_glossary_is_looked_for_in_the_current_folder_alone(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="no such file") as missing:
+        read_glossary(tmp_path / "terms.tsv")
+    assert str(missing.value).endswith("check the path: a relative path starts in the current folder")
+
+
 def test_a_glossary_without_a_term_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert read_glossary(written(tmp_path, b"\n")).entries == ()
     assert "terms.tsv: no term is in this glossary" in caplog.text
