@@ -96,7 +96,7 @@ def init_command(
     if file.exists() and not force:
         raise CannotCreateError(
             f"{file}: exists already, such as from an earlier tfm init, and stays as it is",
-            hint="--force replaces it; --output FURTHER.yaml writes another one, for a run of this name",
+            hint="--force replaces it; --output FURTHER.yaml writes another one, for the run FURTHER",
         )
     initial = None if init_from is None else _initial_run(init_from)
     table = _sheet_as_table(Path(corpus[0]), encoding, force=force) if len(corpus) == 1 else None
