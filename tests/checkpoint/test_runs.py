@@ -179,6 +179,30 @@ def test_a_name_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
     assert caught.value.hint == "did you mean en-it?"
 
 
+def test_the_small_model_that_comes_along_is_suggested_too(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(MissingInputError, match="demonstation: no such run") as caught:
+            find_run("demonstation", tmp_path)
+        assert caught.value.hint == "did you mean demonstration?"
+        saved(tmp_path / "en-it", 10)
+    saved(tmp_path / "demonstrations", 10)
+    with pytest.raises(MissingInputError) as caught:
+        find_run("demonstation", tmp_path)
+    assert caught.value.hint == "did you mean demonstrations?"
+
+
+def test_where_there_is_no_run_the_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingInputError, match="phrases: no such run") as caught:
+        find_run("phrases")
+    hint = str(caught.value.hint)
+    assert hint.startswith("runs are looked for in the folder where you are, which has none: change to the folder")
+    assert hint.endswith("--run demonstration")
+    with pytest.raises(MissingInputError) as caught:
+        find_run("phrases", tmp_path / "all")
+    assert f"runs are looked for in {tmp_path / 'all'}, which has none" in str(caught.value.hint)
+
+
 def test_a_name_that_is_like_none_is_told_those_that_there_are(tmp_path: Path) -> None:
     saved(tmp_path / "en-it", 10)
     saved(tmp_path / "spoken", 10)

@@ -345,6 +345,8 @@ def test_a_spreadsheet_becomes_a_table_beside_it(folder: Path, capsys: pytest.Ca
     assert "wrote phrases.tsv: the first sheet of phrases.xlsx" in capsys.readouterr().out
     assert (folder / "phrases.tsv").read_text(encoding="utf-8") == table(("English", "Italian"), *PAIRS)
     (folder / "it.yaml").unlink()
+    init_command(["phrases.xlsx"], output=Path("again.yaml"))  # the table holds the sheet
+    assert (folder / "again.yaml").is_file()
     (folder / "phrases.tsv").write_text("mine")
     with pytest.raises(CannotCreateError, match=r"phrases\.tsv: exists already"):
         init_command(["phrases.xlsx"], output=Path("it.yaml"))

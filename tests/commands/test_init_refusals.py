@@ -62,6 +62,21 @@ def test_a_config_beside_the_files_of_a_folder_can_be_replaced(folder: Path) -> 
     assert "corpora" in (folder / "a.yaml").read_text(encoding="utf-8")
 
 
+def test_the_run_has_the_name_of_the_config_so_that_it_is_another_one(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
+    names = []
+    for given in ({}, {"output": Path("x/further.yaml")}, {"output": Path("b.yaml"), "name": "mine"}):
+        (folder / "x").mkdir(exist_ok=True)
+        init_command(["a.tsv"], **given)  # type: ignore[arg-type]
+        names.append(load_config(str(given.get("output", "a.yaml"))).name)
+    assert names == ["a", "further", "mine"]
+    with pytest.raises(
+        CannotCreateError, match=r"a\.yaml: exists already, such as from an earlier tfm init"
+    ) as refused:
+        init_command(["a.tsv"])
+    assert "--force replaces it" in str(refused.value)
+
+
 def test_a_language_is_given_by_code_or_by_name(folder: Path) -> None:
     (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
     init("a.tsv", source_language="Italian", target_language="English")

@@ -102,6 +102,12 @@ def test_a_sheet_is_a_glossary(tmp_path: Path) -> None:
         read_glossary(path)
 
 
+def test_a_missing_glossary_is_looked_for_in_the_current_folder_alone(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="no such file") as missing:
+        read_glossary(tmp_path / "terms.tsv")
+    assert str(missing.value).endswith("check the path: a relative path starts in the current folder")
+
+
 def test_a_glossary_without_a_term_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert read_glossary(written(tmp_path, b"\n")).entries == ()
     assert "terms.tsv: no term is in this glossary" in caplog.text
@@ -116,7 +122,7 @@ def test_a_glossary_without_a_term_is_warned_of(tmp_path: Path, caplog: pytest.L
         ("Source\tTarget", True),
         ("Italian\tEnglish", True),
         ("English\tInglese", False),
-        ("English\tGerman", False),
+        ("Turkish delight\tPolish", False),
         ("it\tes", False),
         ("station\tfermata", False),
     ],
@@ -130,6 +136,24 @@ def test_the_names_of_the_columns_are_no_term(
     assert [one.source for one in left.entries] == [*([] if is_header else [header.split("\t")[0]]), "dog"]
     assert is_header == ("terms.tsv:1" in caplog.text)
     assert ("but the translation goes from en into it" in caplog.text) == (header == "Italian\tEnglish")
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("English\tGerman", "English (en) and German (de)"),
+        ("Englisch\tDeutsch", "English (en) and German (de)"),
+        ("german\titaliano", "German (de) and Italian (it)"),
+        ("Nr\tEnglish\tGerman", "English (en) and German (de)"),
+    ],
+)
+def test_columns_of_other_languages_are_refused(tmp_path: Path, header: str, found: str) -> None:
+    row = "\t".join(["dog"] * (header.count("\t") + 1))
+    glossary = read_glossary(written(tmp_path, f"{header}\n{row}\n".encode()))
+    with pytest.raises(DataError) as refused:
+        glossary.without_header(Direction("en", "it"))
+    assert f"terms.tsv:1: its columns are in {found}, as their names say" in refused.value.message
+    assert "where English (en) and Italian (it) are expected" in refused.value.message
 
 
 @pytest.mark.parametrize("ending", [".tsv", ".csv"])

@@ -46,9 +46,10 @@ def test_a_text_is_found_as_a_whole_whatever_its_white_space_and_what_the_model_
         found = memory.recall(text)
         assert found is not None
         assert (found.source, found.text, found.is_from_memory) == (text, expected, True)
+    assert "  Good   mor\xadning.\r" in memory
     for text in ("good morning.", "Good morning", "Good morning. Good morning.", "", " "):
+        assert text not in memory
         assert memory.recall(text) is None
-    assert memory.num_recalled == 3
 
 
 def test_of_several_translations_the_last_counts_and_the_text_is_named(
@@ -60,7 +61,7 @@ def test_of_several_translations_the_last_counts_and_the_text_is_named(
     assert found is not None
     assert found.text == "Certo."
     assert "m.csv:3: another translation of Yes.: the last counts" in caplog.text
-    assert "m.csv: 1 translation is reused" in caplog.text
+    assert "m.csv has 1 translation: each is used where" in caplog.text
 
 
 @pytest.mark.parametrize(("name", "text"), [("m.csv", CSV), ("m.tmx", TMX)])
@@ -122,12 +123,16 @@ def test_a_corrected_line_is_printed_where_only_trusted_ones_are(
 
 
 @pytest.mark.long
-def test_paragraphs_of_documents_are_found_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "m.csv").write_text(CSV)
-    (tmp_path / "page.html").write_text("<p>Where is the station?</p><p>Good evening.</p>")
+def test_paragraphs_of_documents_are_found_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "m.csv").write_text(CSV + "I have {n} dogs.,Ho dei cani.\n")
+    page = "<p>Where is the station?</p><p>Good evening.</p><p>Where is the station?</p><p>I have {n} dogs.</p>"
+    (tmp_path / "page.html").write_text(page)
     output = tmp_path / "pagina.html"
-    translate_command(run=RUN, input_file=tmp_path / "page.html", output_file=output, memory=tmp_path / "m.csv")
-    assert "<p>Dove si trova la stazione?</p>" in output.read_text()
+    with caplog.at_level(logging.INFO):
+        translate_command(run=RUN, input_file=tmp_path / "page.html", output_file=output, memory=tmp_path / "m.csv")
+    assert output.read_text().count("<p>Dove si trova la stazione?</p>") == 2
+    assert "its translation in the memory was not used, because it lacks {n}" in caplog.text
+    assert f"memory: translations from {tmp_path / 'm.csv'}: 2" in caplog.text
 
 
 def test_a_spreadsheet_is_a_memory_too(tmp_path: Path) -> None:

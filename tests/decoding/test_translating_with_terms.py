@@ -201,6 +201,10 @@ def test_terms_without_room_are_left_out_and_told(caplog: pytest.LogCaptureFixtu
         "line 2: the translation does not contain Hund Hund Hund, which the glossary gives for dog",
         "glossary: terms found: 3, in 1 of 2 lines; 1 missing in the translations",
     ]
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        GlossaryUse(num_lines=2).report()
+    assert caplog.messages == ["glossary: no term was found"]
 
 
 def test_a_target_term_counts_as_whole_words_only() -> None:

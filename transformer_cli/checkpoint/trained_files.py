@@ -68,6 +68,7 @@ DEMONSTRATION = "demonstration"
 PACKAGED_RUN = Path(__file__).resolve().parents[1] / DEMONSTRATION
 """The model that comes along, in an installed package: all folders of a user share it, so nothing changes it."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
+_OR_DEMONSTRATION = f"or take the small English-French model that comes with tfm: --run {DEMONSTRATION}"
 
 # For runs without a record. In corpora of everyday sentences, of captions and of speeches, the 99 % quantile of the
 # lengths is 1.7 to 3 times their mean, and a translation between languages with spaces has 0.4 tokens or more for each
@@ -105,7 +106,7 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS, *, or_demonstrati
     if run is None:
         return _newest(runs_folder)
     if not run.strip():
-        raise MissingInputError("the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder)))
+        raise MissingInputError("the name of the run is empty", hint=_hint_on_names(run, runs_folder))
     paths = [runs_folder / run, Path(run)]
     for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
         if _is_run(path):
@@ -130,7 +131,7 @@ def _newest(runs_folder: Path) -> Path:
     if not listings:
         raise MissingInputError(
             f"no run under {runs_folder}/",
-            hint=f"{_TRAIN}; or take the small English-French model that comes with tfm: --run {DEMONSTRATION}",
+            hint=f"{_TRAIN}; {_OR_DEMONSTRATION}",
         )
     damage = [reason for found in listings.values() for reason in found.skipped.values()]
     if not damage:
@@ -156,7 +157,7 @@ def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputE
         return MissingInputError(
             f"{run}: a file, where a run is expected",
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
-            f"{_hint_on_names(run, _run_names(runs_folder))}",
+            f"{_hint_on_names(run, runs_folder)}",
         )
     for path in filter(isdir, paths):
         if whole := list_checkpoints(path).whole:
@@ -178,7 +179,7 @@ def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputE
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found
         else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
-        hint=_hint_on_names(run, _run_names(runs_folder)),
+        hint=_hint_on_names(run, runs_folder),
     )
 
 
@@ -199,14 +200,17 @@ def _is_run(folder: Path) -> bool:
     return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
 
 
-def _hint_on_names(run: str, names: list[str]) -> str:
+def _hint_on_names(run: str, runs_folder: Path) -> str:
+    names = _run_names(runs_folder)
     # A person may give the path of a run that is not there, or the name of its config.
     meant = Path(run).name.removesuffix(".yaml").removesuffix(".yml")
     close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
+    close = close or difflib.get_close_matches(meant, [DEMONSTRATION], cutoff=0.75)
     if close:
         return f"did you mean {for_shell(close[0])}?"
     if not names:
-        return _TRAIN
+        where = "in the folder where you are" if runs_folder == RUNS else f"in {runs_folder}"
+        return f"runs are looked for {where}, which has none: change to the folder where tfm train ran, or {_TRAIN}; {_OR_DEMONSTRATION}"
     more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
     return f"existing runs: {', '.join(names[:MAX_SHOWN])}{more}"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
@@ -49,7 +51,10 @@ def init_command(
         typer.Option("--output", "-o", metavar="FILE", help="The config to write. Default: NAME.yaml."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a config that exists already.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name of the run. Default: from the name of the config, or of the corpus."),
+    ] = None,
     source_language: Annotated[
         str | None,
         typer.Option("--source-language", help="Translate from this language, such as en."),
@@ -84,12 +89,15 @@ def init_command(
 
     if name is not None:
         require_run_name(name)
-    run = name or _name_of(corpus)
+    run = name or _name_of(corpus if output is None else [str(output)])
     file = output or Path(f"{run}.yaml")
     require_no_config(corpus)
     _require_no_corpus(file, corpus)
     if file.exists() and not force:
-        raise CannotCreateError(f"{file}: exists already", hint="choose another name with --output, or add --force")
+        raise CannotCreateError(
+            f"{file}: exists already, such as from an earlier tfm init, and stays as it is",
+            hint="--force replaces it; --output FURTHER.yaml writes another one, for the run FURTHER",
+        )
     initial = None if init_from is None else _initial_run(init_from)
     table = _sheet_as_table(Path(corpus[0]), encoding, force=force) if len(corpus) == 1 else None
     facts = GivenFacts(source_field, target_field, source_language, target_language, encoding)
@@ -154,16 +162,24 @@ def _sheet_as_table(path: Path, encoding: str | None, *, force: bool) -> Path | 
             f"--encoding is for text, and {path} says itself how it is encoded", hint="leave out --encoding"
         )
     table = path.with_suffix(".tsv")
-    if table.exists() and not force:
+    require_extra("corpora", ("openpyxl",), purpose="a spreadsheet")
+    if table.exists() and not force and not _holds_sheet(table, path):
         raise CannotCreateError(
             f"{table}: exists already, and the sheet of {path} would be written there",
             hint=f"tfm init {for_shell(table)} reads that file; --force replaces it; "
             "tfm data import writes under another name",
         )
-    require_extra("corpora", ("openpyxl",), purpose="a spreadsheet")
     with staged_file(table) as unfinished:
         resolve_name(SHEET_AS_TSV)(path, unfinished, None)
     return table
+
+
+def _holds_sheet(table: Path, path: Path) -> bool:
+    """Whether a file is what an earlier tfm init has made of the same sheet."""
+    with tempfile.TemporaryDirectory(prefix="tfm-init-") as folder:
+        copy = Path(folder) / table.name
+        resolve_name(SHEET_AS_TSV)(path, copy, None)
+        return filecmp.cmp(copy, table, shallow=False)
 
 
 def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:

@@ -183,11 +183,13 @@ class _Counts:
         self._glossary_use = GlossaryUse() if options.glossary is not None else None
         self._drift = drift_of(translator) if options.needs_quality else None
         self._memory = translator.memory
+        self._num_from_memory = 0
 
     def add(self, translations: Sequence[Translation]) -> None:
         if self._drift is not None:
             self._drift.add(translations)
         for translation in translations:
+            self._num_from_memory += translation.is_from_memory
             if translation.num_words:  # of a model of subwords, none
                 self._unknown_words.add(translation)
             if self._glossary_use is not None:
@@ -196,7 +198,9 @@ class _Counts:
     def report(self) -> None:
         if self._unknown_words.num_unknown:
             self._unknown_words.report()
-        for each in (self._glossary_use, self._memory, self._drift):
+        if self._memory is not None:
+            self._memory.report(self._num_from_memory)
+        for each in (self._glossary_use, self._drift):
             if each is not None:
                 each.report()
 

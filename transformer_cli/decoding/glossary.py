@@ -17,7 +17,7 @@ from transformer_cli.decoding.engine import Request, Term, TokenIds
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.languages import named_language, primary_language
+from transformer_cli.text.languages import name_of, named_language, primary_language
 from transformer_cli.text.normalization import UNSPACED_SCRIPTS, is_blank
 from transformer_cli.text.tokenizer_file import without_surrogates
 
@@ -66,7 +66,11 @@ class Glossary:
         return cls(tuple(GlossaryEntry(source, target) for source, target in terms.items()))
 
     def without_header(self, languages: Direction) -> "Glossary":
-        """The glossary for these languages without its first line, if this names the columns and is no term."""
+        """The glossary for these languages without its first line, if this names the columns and is no term.
+
+        Raises:
+            DataError: it names the columns after other languages.
+        """
         first = next(iter(self.entries), None)
         if first is None or not first.place or not _is_header(first, languages):
             return self
@@ -76,6 +80,7 @@ class Glossary:
         return Glossary(self.entries[1:])
 
 
+_LONGEST_CODE = 3
 _ROLES = ({"source", "src"}, {"target", "tgt", "trg", "translation"})
 
 
@@ -89,7 +94,18 @@ def _is_header(entry: GlossaryEntry, languages: Direction) -> bool:
         logger.warning(
             "%s: the columns are %s and %s, but the translation goes from %s into %s", entry.place, *names, *languages
         )
-    return sorted(found) == sorted(wanted) and found[0] != found[1]
+    if found[0] == found[1] or sorted(found) == sorted(wanted):
+        return found[0] != found[1]
+    # Codes and names of several words may be terms: "it" and "is", Turkish delight.
+    if all(found) and all(len(name) > _LONGEST_CODE and name.isalpha() for name in names):
+        of_columns, expected = (
+            " and ".join(f"{name_of(code)} ({code})" for code in codes) for codes in (found, wanted)
+        )
+        raise DataError(
+            f"{entry.place}: its columns are in {of_columns}, as their names say, where {expected} are expected",
+            hint="give a glossary in the languages of the run; if only the names are wrong, correct them in this line; if they are a term, put another one before it",
+        )
+    return False
 
 
 Words = tuple[str, ...]

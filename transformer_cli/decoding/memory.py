@@ -32,8 +32,6 @@ class TranslationMemory:
     """What the model does to a source text first, so that two spellings of one text are found as one."""
     name: str
     """Of the file, for messages."""
-    num_recalled: int = 0
-    """How many texts were found so far."""
 
     @classmethod
     def of(cls, pairs: Iterable[MemoryPair], normalize: Callable[[str], str], name: str) -> "TranslationMemory":
@@ -51,26 +49,29 @@ class TranslationMemory:
         if doubtful > 1:
             logger.warning("%s: %d texts have several translations", name, doubtful)
         logger.info(
-            "%s: %d translation%s reused where a whole text is equal",
+            "%s has %d translation%s: each is used where a whole text of the input is equal to its source",
             name,
             len(memory.targets),
-            " is" if len(memory.targets) == 1 else "s are",
+            "" if len(memory.targets) == 1 else "s",
         )
         return memory
 
     def _key(self, text: str) -> str:
         return " ".join(self.normalize(text).split())
 
+    def __contains__(self, text: str) -> bool:
+        """Whether it has the translation of a text."""
+        return bool(text.strip()) and self._key(text) in self.targets
+
     def recall(self, text: str) -> Translation | None:
         """The translation of a text, with the white space around the text; None: the memory does not have it."""
-        found = self.targets.get(self._key(text))
-        if found is None or not text.strip():
+        if text not in self:
             return None
-        self.num_recalled += 1
+        found = self.targets[self._key(text)]
         start = len(text) - len(text.lstrip())
         recalled = f"{text[:start]}{found}{text[len(text.rstrip()) :]}"
         return Translation(text, recalled, 0.0, (Alternative(recalled, 0.0),), is_from_memory=True)
 
-    def report(self) -> None:
-        """Log how many texts were found."""
-        logger.info("memory: translations from %s: %d", self.name, self.num_recalled)
+    def report(self, num_used: int) -> None:
+        """Log how many of the texts that were written are from it."""
+        logger.info("memory: translations from %s: %d", self.name, num_used)

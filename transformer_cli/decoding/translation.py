@@ -576,6 +576,9 @@ class GlossaryUse:
 
     def report(self) -> None:
         """Log the count."""
+        if not self.num_terms:
+            logger.info("glossary: no term was found")
+            return
         logger.info(
             "glossary: terms found: %d, in %d of %d lines; %s",
             self.num_terms,

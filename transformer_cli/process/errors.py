@@ -43,7 +43,7 @@ class DataError(TfmError):
 
 class MissingInputError(TfmError):
     exit_code = 66
-    usual_hint = "check the path: a relative path starts in the current folder, and the path of a corpus at data.root, if that is set"
+    usual_hint = "check the path: a relative path starts in the current folder"
 
 
 class TrainingStoppedError(TfmError):

@@ -345,6 +345,12 @@ def span_texts(text: str, spans: Sequence[Span]) -> list[str]:
     return [text[span.start : span.end] for span in spans]
 
 
+def placeholders_and_tags(text: str) -> list[str]:
+    """Those spans that a program or the structure of a text needs, such as {name}, %d and <b>; not its numbers, addresses and names."""
+    matches = (_span_pattern().match(text, span.start) for span in find_spans(text))
+    return [match[0] for match in matches if match and match.lastgroup in ("placeholder", "tag")]
+
+
 _WRITTEN_BREAK = re.compile(r"(?:\\{1,2}[nrt])+|%n")
 
 

@@ -34,6 +34,9 @@ class WordByWord:
             sentences.append(Sentence(text[start:place], sentence.gap))
         return sentences
 
+    def knows(self, text: str) -> bool:
+        return False
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         return [self._answer(asked.text) for asked in texts]
 

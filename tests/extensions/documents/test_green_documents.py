@@ -69,6 +69,23 @@ def test_an_xliff_unit_that_is_not_green_needs_a_review() -> None:
     assert [estimate.is_green for estimate in found.estimates] == [True, False, False]
 
 
+def test_a_correction_in_a_segment_that_is_left_out_is_not_counted() -> None:
+    class Remembering(Estimating):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            answers = super().translate(texts)
+            return [
+                answer._replace(estimate=None, is_from_memory=True) if asked.text == "Sure." else answer
+                for asked, answer in zip(texts, answers, strict=True)
+            ]
+
+    page = "<p><b>Sure.</b> A guess.</p><p>Sure.</p>"
+    for not_green, number in ((NotGreen.LEFT_OUT, 1), (NotGreen.MARKED, 2)):
+        found = translate_document(
+            read_document(page.encode(), format_named("html")), Remembering(), not_green=not_green
+        )
+        assert found.num_from_memory == number == found.data.count(b"SURE.")
+
+
 def test_all_reasons_to_look_at_a_segment_stand_in_one_message() -> None:
     doubts = [
         Doubt("line 3", f"{DOUBTFUL}repeats itself", "a b"),

@@ -362,6 +362,9 @@ class Capitals:
     def sentences(self, text: str) -> list[Sentence]:
         return [Sentence(text, "")]
 
+    def knows(self, text: str) -> bool:
+        return False
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         return [AnsweredText(asked.text.upper()) for asked in texts]
 

@@ -156,12 +156,40 @@ def test_a_broken_line_of_times_is_named_and_its_text_stays(
     found = done(read_srt(broken.encode())).data.decode()
     line = 1 + broken[: broken.index("00:00:06")].count("\n")
     assert caplog.messages == [
-        f"line {line}: --> without two times such as 00:01:02,500: the text up to the next times stays as it is"
+        f"line {line}: it is no line of two times such as 00:01:02,500 --> 00:01:04,000: "
+        "the text up to the next times stays as it is"
     ]
     assert "- Are you ready?" in found
     assert "STOP!" in found
     caplog.clear()
     read_srt(FILM.encode())
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("sign", ["->", "--&gt;", "\u2192", "\u2014>", "-- >", "==>", "-", " "])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("read", [read_srt, read_vtt])
+def test_times_with_another_sign_than_the_arrow_are_named(
+    read: Callable[[bytes], Subtitles], place: int, sign: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = "WEBVTT\n\n" if read is read_vtt else ""
+    cues = [f"{at}\n00:00:0{at},000 {sign if at == place else '-->'} 00:00:0{at + 1},000\n" for at in range(3)]
+    whole = head + "".join(f"{cue}uno {at}.\n\n" for at, cue in enumerate(cues))
+    found = done(read(whole.encode())).data.decode()
+    line = 1 + whole[: whole.index(cues[place])].count("\n") + 1
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"line {line}: it is no line of two times")
+    for at, cue in enumerate(cues):
+        assert f"{cue}{'uno' if at == place else 'UNO'} {at}.\n" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10:30 - 11:30 uno", "10:30 -> due", "- 10:30:00 uno", "10:30:00 - 11:30:00", "0:30, 0:40 uno", "uno > due"],
+)
+def test_times_of_day_in_a_cue_are_text(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    page = f"1\n00:00:01,000 --> 00:00:02,000\n{text}\ntre\n"
+    assert done(read_srt(page.encode())).data.decode().endswith("TRE\n")
     assert not caplog.messages
 
 

@@ -15,6 +15,39 @@ from transformer_cli.process.errors import DataError, UsageError
 
 from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
+
+@pytest.mark.parametrize("columns", [("English",), ("English=Italian",), ("1",)])
+@pytest.mark.parametrize(
+    ("data", "line", "found"),
+    [
+        ('English,Italian\nuno,\n"due,tre",\nquattro, cinque,\n', 4, "3 cells, and the first row has 2: if a text of it has a comma"),
+        ("English\nuno; due\n\nuno, due\n", 4, "2 cells, and the first row has 1: if a text of it has a comma"),
+        ("English\tNote\nuno\tx\ty\tz\n", 2, "4 cells, and the first row has 2: if a text of it has a tab"),
+    ],
+)  # fmt: skip
+def test_a_row_with_more_cells_than_the_first_one_is_named(
+    data: str, line: int, found: str, columns: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    (read_tsv if "\t" in data else read_csv)(data.encode(), ReadingOptions(columns))
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"line {line}: the row has {found} inside")
+
+
+def test_shorter_rows_are_usual_and_few_longer_ones_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    read_csv(b"English,Note,\nuno,x,\ndue\ntre,y\n\n", ReadingOptions(("English",)))
+    assert not caplog.messages
+    read_csv(b"English\n" + b"uno, due\n" * 20, ReadingOptions(("English",)))
+    assert len(caplog.messages) == 6
+    assert caplog.messages[-1] == "15 more rows have more cells than the first row"
+
+
+@pytest.mark.parametrize(("data", "shown"), [(b"Text\n", "1 column: Text"), (b"a,b\n", "2 columns: a, b")])
+def test_the_columns_of_a_table_are_counted(data: bytes, shown: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_csv(data, ReadingOptions(("English",)))
+    assert refused.value.hint == f"the table has {shown}"
+
+
 TEXTS = st.text(st.sampled_from("ab ,;\"\n\r'|x\u00e8"), max_size=12)
 TABLES = st.lists(st.lists(TEXTS, min_size=2, max_size=4), min_size=1, max_size=6)
 

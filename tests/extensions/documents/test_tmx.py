@@ -35,6 +35,26 @@ def test_units_in_the_source_language_get_a_variant() -> None:
     etree.fromstring(result.encode())
 
 
+@pytest.mark.parametrize(
+    ("others", "written"),
+    [
+        (["it-IT"], "it-IT"),
+        (["it", "it-CH", "it-CH"], "it-CH"),
+        (["it", "it", "it-CH"], "it"),
+        (["fr-FR", "fr-FR"], "it"),
+        ([], "it"),
+    ],
+)
+def test_a_new_variant_is_in_the_language_as_the_others_write_it(others: list[str], written: str) -> None:
+    units = "".join(
+        f'<tu><tuv xml:lang="en-US"><seg>x</seg></tuv><tuv xml:lang="{code}"><seg>y</seg></tuv></tu>' for code in others
+    )
+    result = translated(
+        read_tmx(TMX.replace('xml:lang="it"', 'xml:lang="de"').replace("</body>", f"{units}</body>").encode())
+    )
+    assert f'<tuv xml:lang="{written}"><seg>PRESS ' in result
+
+
 def test_a_unit_in_another_language_than_that_of_the_model_stays(caplog: pytest.LogCaptureFixture) -> None:
     result = translated(read_tmx(TMX.encode(), ReadingOptions(language="en")))
     assert "PRESS" in result

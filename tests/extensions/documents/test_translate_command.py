@@ -200,7 +200,7 @@ def test_subtitles_are_read_in_the_language_of_the_model_and_named_once(
     translate("a.srt", "b.srt")
     assert languages[0] is None
     assert languages[1:] == ["en"]
-    assert sum("--> without two times" in message for message in caplog.messages) == 1
+    assert sum("it is no line of two times" in message for message in caplog.messages) == 1
 
 
 @pytest.mark.long

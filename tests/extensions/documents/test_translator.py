@@ -2,7 +2,9 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding import Glossary
+from transformer_cli.decoding.memory import MemoryPair, TranslationMemory
 from transformer_cli.extensions.documents import (
     Format,
     ModelTranslator,
@@ -17,6 +20,9 @@ from transformer_cli.extensions.documents import (
     read_document,
     translate_document,
 )
+from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.formats import ReadingOptions
+from transformer_cli.extensions.documents.segments import Segment, Slot, SplicedDocument
 from transformer_cli.extensions.documents.translator import AskedText
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -114,6 +120,81 @@ def test_an_engine_without_attention_gives_no_links() -> None:
     [answer] = ModelTranslator(silent).translate([AskedText("uno due", True)])
     assert answer.text
     assert answer.links == ()
+
+
+def with_memory(rows: dict[str, str]) -> ModelTranslator:
+    pairs = [MemoryPair(source, target, "m.tsv:1") for source, target in rows.items()]
+    return ModelTranslator(replace(MODEL.translator, memory=TranslationMemory.of(pairs, str, "m.tsv")))
+
+
+CORRECTIONS = {
+    "The train leaves at 10:30.": "Le train part à 10h30.",
+    "It costs $100.": "Cela coûte 100 $US.",
+    "The rate is 5%.": "Le taux est de 5 %.",
+    "It weighs 1.5 kilos.": "Ça pèse 1,5 kilo.",
+    "He was born in the 1990s.": "Il est né dans les années 90.",
+    "I have 3 dogs, on 2026-11-28.": "J'ai trois chiens, le 28 novembre 2026.",
+    "Look at https://example.org/en now.": "Regardez https://example.org/fr maintenant.",
+    "Uno (due) tre.": "Sei due.",
+    "Hello {name}, you have %d.": "Tu as %d, {name}.",
+    "Uno. Due, 5%.": "Tre 5 %. Sei.",
+    "(Uno due.)": "(Sei quattro.)",
+    "Uno | due": "Sei ou quattro",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "around"),
+    [("md", "", ("", "\n\n")), ("html", "", ("<p>", "</p>\n")), ("csv", "English\n", ('"', '"\n'))],
+)
+def test_a_person_chooses_how_a_correction_writes_numbers_and_addresses(
+    name: str, head: str, around: tuple[str, str]
+) -> None:
+    def written(texts: Iterable[str]) -> str:
+        return head + "".join(text.join(around) for text in texts)
+
+    page = written([*CORRECTIONS] * 2).encode()
+    options = ReadingOptions(("English",)) if name == "csv" else ReadingOptions()
+    found = translate_document(read_document(page, format_named(name), options), with_memory(CORRECTIONS))
+    assert found.data.decode() == written([*CORRECTIONS.values()] * 2)
+    assert found.doubts == ()
+    assert found.num_from_memory == found.num_segments == 2 * len(CORRECTIONS)
+
+
+def test_a_correction_of_several_sentences_holds_for_a_text_with_markup() -> None:
+    corrections = {"Uno due. Tre quattro 5%.": "Sei 5 %. Uno."}
+    page = b"<p>Uno <b>due</b>. Tre quattro 5%.</p>"
+    found = translate_document(read_document(page, format_named("html")), with_memory(corrections))
+    assert re.sub("</?[bp]>", "", found.data.decode()) == "Sei 5 %. Uno."
+    assert (found.num_from_memory, found.data.count(b"<b>")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lost"),
+    [
+        ("Uno {name} due", "Sei", "{name}"),
+        ("Uno %d due 5%", "Sei 5 %", "%d"),
+        ("Uno %s %s due", "Sei %s", "%s"),
+        ("Uno %sdue tre", "Sei", "%s"),
+        ("Uno &lt;br&gt; due", "Sei", "<br>"),
+    ],
+)
+def test_a_correction_without_a_placeholder_is_not_used_and_named(source: str, target: str, lost: str) -> None:
+    page = f"<p>{source}</p><p>Uno tre</p>".encode()
+    corrections = {unescape(source): target, "Uno tre": "Quattro"}
+    found = translate_document(read_document(page, format_named("html")), with_memory(corrections))
+    assert found.num_from_memory == 1
+    assert f"its translation in the memory was not used, because it lacks {lost}" in found.doubts[0].reason
+    text = unescape(found.data.decode())
+    assert text.count(lost) == source.count(lost) or lost == "<br>"
+    assert "Sei" not in text
+
+
+def test_a_label_whose_mark_of_a_key_stands_in_the_memory_is_found() -> None:
+    segment = replace(Segment.plain("&Uno due", "1"), is_label=True)
+    document = SplicedDocument(DecodedText("&Uno due"), (Slot(0, 8, segment, lambda found: found.text),))
+    found = translate_document(document, with_memory({"&Uno due": "Tre &sei"}))
+    assert found.data == b"Tre &sei"
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:

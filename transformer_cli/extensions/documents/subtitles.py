@@ -50,7 +50,11 @@ _TIMING = re.compile(
     rf"{_BEGINNING_OF_LINE}[ \t]*(?P<start>{_TIME})[ \t]*-->[ \t]*"
     rf"(?P<end>{_TIME})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)"
 )
-_ARROW = re.compile(rf"{_BEGINNING_OF_LINE}[^\r\n]*-->")
+# Also two times with another sign between them, such as -> or --&gt;. A person may write "10:30 - 11:30", but no parts of seconds.
+_SIGN = r"(?:[-=~>\u2010-\u2015\u2192\u21d2 \t]|&(?:gt|rarr|#\w{1,5});)"
+_ARROW = re.compile(
+    rf"{_BEGINNING_OF_LINE}(?:[^\r\n]*-->|[ \t]*(?:{_TIME}(?<=[,.]\d\d\d){_SIGN}+|{_TIME}{_SIGN}*(?:[>\u2192\u21d2]|&gt;)[ \t]*){_TIME})"
+)
 # The first word of a block of WebVTT that is no cue.
 _NO_CUE = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
@@ -115,7 +119,7 @@ def _blocks_of(text: str, start: int, watch: ReadingWatch) -> list[list[tuple[in
     """The lines of a cue, in blocks that blank lines divide; without the number or name of the next cue."""
     blocks: list[list[tuple[int, int]]] = [[]]
     for line in watch.over(_LINE.finditer(text, start)):
-        if "-->" in line[1]:
+        if _ARROW.match(text, line.start()):
             _leave_out_name(blocks, text)
             break
         if line[1].strip():
@@ -142,7 +146,7 @@ def _leave_out_name(blocks: list[list[tuple[int, int]]], text: str) -> None:
 
 
 def lines_without_times(text: str) -> list[int]:
-    """Where each line begins that has an arrow, but not two times; what stands from there to the next times is in no cue."""
+    """Where each line begins that has an arrow or two times, but not both; what stands from there to the next times is in no cue."""
     return [arrow.start() for arrow in _ARROW.finditer(text) if not _TIMING.match(text, arrow.start())]
 
 
@@ -496,7 +500,7 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     broken = [] if options.is_repeated else lines_without_times(content.text)
     for start in broken[:_MOST_WARNINGS]:
         logger.warning(
-            "line %d: --> without two times such as 00:01:02,500: the text up to the next times stays as it is",
+            "line %d: it is no line of two times such as 00:01:02,500 --> 00:01:04,000: the text up to the next times stays as it is",
             lines.number_at(start),
         )
     if len(broken) > _MOST_WARNINGS:

@@ -34,6 +34,7 @@ _FORMULA = re.compile(r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!
 _LINE_END = re.compile("\\r\\n|\\r|\\n")
 _SAMPLE = 100_000
 _MOST_NAMES = 30
+_MOST_WARNINGS = 5
 TRUST_COLUMN = "green"
 """The name of a column that says how far the translations before it can be trusted."""
 
@@ -74,6 +75,8 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
             "--mark: no column of marks is written, because none of the columns with translations is new; "
             "messages name the texts that are not green"
         )
+    if not options.is_repeated:
+        _warn_of_longer_rows(rows, text, delimiter)
     # Columns with names have a first row that is not translated.
     has_names = any(not way.has_number for way in ways)
     copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names, has_trust=options.has_trust)
@@ -102,6 +105,23 @@ def _rows(text: str, delimiter: str, watch: ReadingWatch, start: int) -> list[li
     """The rows of a table that are no blank lines."""
     rows = rows_of_table(text, delimiter, watch, start=start)
     return [row for row in rows if len(row) > 1 or row[0].value]
+
+
+def _warn_of_longer_rows(rows: Sequence[Sequence[Cell]], text: str, delimiter: str) -> None:
+    """Name the rows with more cells than the first row: one of their texts may be divided."""
+    width, lines = len(rows[0]), LineNumbers(text)
+    longer = [row for row in rows if len(row) > width]
+    sign = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(delimiter, delimiter)
+    for row in longer[:_MOST_WARNINGS]:
+        logger.warning(
+            "line %d: the row has %d cells, and the first row has %d: if a text of it has %s inside, put this text in quotation marks, and translate again",
+            lines.number_at(row[0].start),
+            len(row),
+            width,
+            sign,
+        )
+    if len(longer) > _MOST_WARNINGS:
+        logger.warning("%d more rows have more cells than the first row", len(longer) - _MOST_WARNINGS)
 
 
 def _is_translated(cell: Cell) -> bool:
@@ -291,7 +311,7 @@ def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
         UsageError: no column is wanted, or there is none of this name or number.
     """
     shown = ", ".join(on_one_line(name, 40) or "(no name)" for name in names[:_MOST_NAMES])
-    has_all = f"the table has {len(names)} columns: {shown}"
+    has_all = f"the table has {len(names)} column{'s' * (len(names) != 1)}: {shown}"
     if not wanted:
         raise UsageError(
             "which columns are to be translated?",

@@ -1,6 +1,7 @@
 """TMX, the memories of translators: each unit without the target language gets a translation."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -60,16 +61,23 @@ class TmxDocument:
 
     def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""
+        target = self._written_language(languages.target)
         slots = (
             Slot(
                 unit.source.end,
                 unit.source.end,
                 unit.segment,
-                partial(_variant, self.xml, unit.source, languages),
+                partial(_variant, self.xml, unit.source, target),
             )
             for unit in self.units
         )
         return SplicedDocument(self.xml.content, tuple(slots)).write(translations, languages)
+
+    def _written_language(self, target: str) -> str:
+        """The code of the target language, as most of the file writes it: fr-FR for fr."""
+        codes = (_language(element) for element in self.xml.root.walk() if element.local == "tuv")
+        usual = Counter(code for code in codes if primary_language(code) == target)
+        return max(usual, key=lambda code: usual[code], default=target)
 
 
 def read_tmx(data: bytes, options: ReadingOptions = DEFAULTS) -> TmxDocument:
@@ -145,11 +153,11 @@ def _language(variant: Element) -> str:
     return given.get("xml:lang", given.get("lang", ""))
 
 
-def _variant(xml: XmlText, source: Element, languages: Direction, found: TranslatedSegment) -> str:
+def _variant(xml: XmlText, source: Element, target: str, found: TranslatedSegment) -> str:
     """A new variant, written as that of the source is."""
     gap = white_space_before(xml.content.text, source.start)
     seg = f"<seg>{rendered(found.pieces, escaped_xml)}</seg>"
-    return f'{gap}<tuv xml:lang="{languages.target}">{seg}</tuv>'
+    return f'{gap}<tuv xml:lang="{escaped_xml(target)}">{seg}</tuv>'
 
 
 def _kind_of(element: Element) -> Inline:

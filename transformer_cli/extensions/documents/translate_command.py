@@ -270,9 +270,10 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
     with opened_output(output) as write, ended_after():
         write(found.data)
     _report(found, given, options)
-    for each in (translator.memory, of_model.drift):
-        if each is not None:
-            each.report()
+    if translator.memory is not None:
+        translator.memory.report(found.num_from_memory)
+    if of_model.drift is not None:
+        of_model.drift.report()
 
 
 def _report(found: TranslatedDocument, given: ChosenDocument, options: TranslateOptions) -> None:

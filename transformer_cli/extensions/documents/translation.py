@@ -112,6 +112,8 @@ class TranslatedDocument:
     """One for each reason to look at a segment, in the order of the segments."""
     estimates: tuple[Estimate, ...] = ()
     """How far the translation of each segment can be trusted, without those of which nothing is known."""
+    num_from_memory: int = 0
+    """How many of its texts a memory has translated."""
 
     @property
     def messages(self) -> list[str]:
@@ -176,6 +178,12 @@ def translate_document(
             for doubt in translation.doubts
         ),
         estimates=tuple(estimate for estimate in estimates if estimate is not None),
+        num_from_memory=sum(
+            checked[part.asked].is_from_memory
+            for each, translation in zip(segments, translations, strict=True)
+            if LEFT_OUT not in translation.doubts
+            for part in each.all_parts
+        ),
     )
 
 
@@ -334,7 +342,9 @@ class _SegmentInWork:
         if inner:
             return replace(cls._of(segment, translator), inner=inner)
         if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
-            found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
+            found = None
+            if not translator.knows(segment.pieces[0]):
+                found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
             if found is not None:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
@@ -372,10 +382,13 @@ class _SegmentInWork:
             beginning = _beginning(text) if has_markup and segment.keeps_spaces else ""
             gap, place = gap + beginning, place + len(beginning)
             divide = translator.sentences if has_markup else None
-            for unit in _texts_of_line(text[len(beginning) :], divide, segment.has_sounds):
+            rest = text[len(beginning) :]
+            is_known = translator.knows(rest)
+            units = [Sentence(rest, "")] if is_known else _texts_of_line(rest, divide, segment.has_sounds)
+            for unit in units:
                 gap += unit.gap
                 place += len(unit.gap)
-                if has_letter(inline.without_labels(unit.text, " ")):
+                if is_known or has_letter(inline.without_labels(unit.text, " ")):
                     parts.append(_Part(gap, place, AskedText(unit.text, has_markup)))
                     gap = ""
                 else:

@@ -37,6 +37,7 @@ from transformer_cli.text.spans import (
     TOUCHING_SPECIFICATION,
     find_spans,
     masked,
+    placeholders_and_tags,
     span_texts,
 )
 
@@ -84,6 +85,10 @@ class AnsweredText(NamedTuple):
     """How far it can be trusted; None if the translator does not estimate it, or no model has translated the text."""
     spans_of_terms: frozenset[str] = frozenset()
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
+    is_from_memory: bool = False
+    """Whether a person has made it, so that it stays as it is."""
+    lost_by_memory: str = ""
+    """The placeholder or tag that the translation of a memory lacks, so that the model has made this one in its place."""
 
 
 class TextTranslator(Protocol):
@@ -95,6 +100,9 @@ class TextTranslator(Protocol):
 
     def sentences(self, text: str) -> list[Sentence]:
         """The sentences of a text; one, if the model reads several at once."""
+
+    def knows(self, text: str) -> bool:
+        """Whether a memory has the translation of a text, so that it is not divided."""
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """One translation per text, in order."""
@@ -149,9 +157,18 @@ class ModelTranslator:
             return [Sentence(text, "")]
         return split_sentences_around(find_spans(text), text, self.languages.source)
 
+    def knows(self, text: str) -> bool:
+        """See `TextTranslator.knows`."""
+        return self.translator.memory is not None and text in self.translator.memory
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
         translations = list(self.translator.translate([asked.text for asked in texts]))
+        lost = [_lost_by_memory(translation) for translation in translations]
+        if any(lost):
+            by_model = replace(self.translator, memory=None)
+            again = iter(by_model.translate([asked.text for asked, each in zip(texts, lost, strict=True) if each]))
+            translations = [next(again) if each else kept for kept, each in zip(translations, lost, strict=True)]
         if self.drift is not None:
             self.drift.add(translations)
         linked = [translation for asked, translation in zip(texts, translations, strict=True) if asked.needs_links]
@@ -176,8 +193,10 @@ class ModelTranslator:
                     for text in (term.source, term.target)
                     for span in span_texts(text, find_spans(text))
                 ),
+                is_from_memory=translation.is_from_memory,
+                lost_by_memory=lost_by_memory,
             )
-            for asked, translation in zip(texts, translations, strict=True)
+            for asked, translation, lost_by_memory in zip(texts, translations, lost, strict=True)
         ]
 
     def _links(
@@ -213,6 +232,20 @@ class ModelTranslator:
         second = zip(pivots, [each.text for each in translations], strict=True)
         steps = _links_of(before, list(first)), _links_of(self.translator, list(second))
         return [links_through(*links) for links in zip(*steps, strict=True)]
+
+
+def _lost_by_memory(translation: Translation) -> str:
+    """The first placeholder or tag of a text that its translation in a memory lacks; empty if it is complete.
+
+    How a number, a time, an amount or an address is written is the choice of the person who made the translation.
+    """
+    if not translation.is_from_memory:
+        return ""
+    source, target = (
+        Counter([*placeholders_and_tags(text), *TOUCHING_SPECIFICATION.findall(text)])
+        for text in (translation.source, translation.text)
+    )
+    return next(iter(source - target), "")
 
 
 def _links_in_pieces(
@@ -285,6 +318,7 @@ IN_PIECES = "a sentence was translated in pieces around the parts that must stay
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, because it is long or its translation as a whole was doubtful: look whether words are missing"
 UNTRANSLATED = "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it"
+NOT_FROM_MEMORY = "its translation in the memory was not used, because it lacks"
 MAY_BE_WRONG = "a translation may be wrong: "
 DOUBTFUL = f"{MAY_BE_WRONG}it "
 """Before one of `decoding.doubts`."""
@@ -300,6 +334,8 @@ class CheckedAnswer(NamedTuple):
     """As of `AnsweredText`."""
     pieces: tuple[PlacedPiece, ...] = ()
     """As of `AnsweredText`."""
+    is_from_memory: bool = False
+    """As of `AnsweredText`."""
 
 
 def with_kept_spans(
@@ -308,10 +344,12 @@ def with_kept_spans(
     """The answers, in which each protected span stands as often as in its text, and brackets around words do.
 
     Where an answer has lost one, the text between the spans, and that inside and outside of the brackets, is translated
-    again, piece by piece. Where a piece invents a span, the text stays as it is.
+    again, piece by piece. Where a piece invents a span, the text stays as it is. What a memory has is the choice of a person.
     """
     broken = {}
     for asked, answer in answers.items():
+        if answer.is_from_memory:
+            continue
         has_spans = _promise(asked.text, answer.spans_of_terms).is_kept_by(answer.text)
         brackets = lost_brackets(asked.text, answer.text)
         if brackets or not has_spans:
@@ -333,16 +371,24 @@ def with_kept_spans(
         else _checked(asked, answer)
         for asked, answer in answers.items()
     }
-    finished = {
-        asked: _with_pairs(asked, answer) if _keeps_specifications(asked.text, answer.text) else _copied(asked)
-        for asked, answer in checked.items()
-    }
+    finished = {asked: _finished(asked, checked[asked], answer) for asked, answer in answers.items()}
     if not any(answer.estimate for answer in answers.values()):
         return finished
     return {
         asked: answer._replace(estimate=_estimate(answer, answers[asked].estimate))
         for asked, answer in finished.items()
     }
+
+
+def _finished(asked: AskedText, checked: CheckedAnswer, answer: AnsweredText) -> CheckedAnswer:
+    """What was checked, with its brackets and quotation marks put right, unless a person has made it; or the text as it is."""
+    if answer.is_from_memory:
+        return checked._replace(is_from_memory=True)
+    keeps_all = _keeps_specifications(asked.text, checked.text)
+    finished = _with_pairs(asked, checked) if keeps_all else _copied(asked)
+    if answer.lost_by_memory:
+        return finished._replace(doubts=(f"{NOT_FROM_MEMORY} {answer.lost_by_memory}", *finished.doubts))
+    return finished
 
 
 def _estimate(checked: CheckedAnswer, of_model: Estimate | None) -> Estimate | None:

@@ -107,6 +107,10 @@ class CountingTranslator:
         self.check()
         return self.inner.sentences(text)
 
+    def knows(self, text: str) -> bool:
+        """See `TextTranslator.knows`."""
+        return self.inner.knows(text)
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
         sizes = [max(1, len(self.sentences(asked.text))) for asked in texts]
