@@ -19,9 +19,9 @@ from itertools import cycle
 
 from transformer_cli.data.preparation import seen_words_of_corpus
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding.doubts import UNSEEN, without_unseen_words
+from transformer_cli.decoding.checks.doubts import UNSEEN, without_unseen_words
+from transformer_cli.decoding.checks.quality import Quality, QualityPromise
 from transformer_cli.decoding.loading import load_run
-from transformer_cli.decoding.quality import Quality, QualityPromise
 from transformer_cli.evaluation.green import calibrated
 from transformer_cli.evaluation.held_out_text import pairs_of_split
 from transformer_cli.evaluation.metrics import measure_corpus

@@ -30,10 +30,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.decoding import ExplainingEngine, LineDetails, Request, Translation, Translator
-from transformer_cli.decoding.doubts import doubts_about
-from transformer_cli.decoding.loading import load_run
-from transformer_cli.decoding.minimum_bayes_risk import agreements as agreements_of_texts
-from transformer_cli.decoding.quality import (
+from transformer_cli.decoding.checks.doubts import doubts_about
+from transformer_cli.decoding.checks.quality import (
     STATISTICS,
     Drift,
     Quality,
@@ -41,7 +39,9 @@ from transformer_cli.decoding.quality import (
     can_be_green,
     features_of,
 )
-from transformer_cli.decoding.reverse_reading import read_in_reverse
+from transformer_cli.decoding.checks.reverse_reading import read_in_reverse
+from transformer_cli.decoding.loading import load_run
+from transformer_cli.decoding.minimum_bayes_risk import agreements as agreements_of_texts
 from transformer_cli.decoding.translation import PartDetails
 from transformer_cli.evaluation.green import calibrated, chosen_threshold
 from transformer_cli.evaluation.metrics import measure_corpus

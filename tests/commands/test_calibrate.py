@@ -19,9 +19,9 @@ from transformer_cli.config.data import FilesData
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import fingerprint
 from transformer_cli.data.sources.corpus import read_pairs
+from transformer_cli.decoding.checks.quality import CALIBRATION_FILE, read_quality
 from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_run, load_translator
-from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
 from transformer_cli.process.errors import CannotCreateError, DataError, MissingInputError, UsageError
 from transformer_cli.text.seen_words import SeenWords
 

@@ -14,8 +14,8 @@ from transformer_cli.commands.prompt import Prompt, direction_towards, trust_lin
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import Direction, PhrasebookData, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.decoding.checks.quality import read_quality
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.decoding.quality import read_quality
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 

@@ -7,10 +7,10 @@ from sacrebleu import CHRF
 
 from transformer_cli.config import SamplingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
+from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
 from transformer_cli.decoding.details import LineDetails
 from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.minimum_bayes_risk import agreements
-from transformer_cli.decoding.quality import FEATURES, Quality, QualityPromise
 
 from .small_translators import tokenizer_of_words, translator
 

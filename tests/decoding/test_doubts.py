@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding import doubts
-from transformer_cli.decoding.doubts import (
+from transformer_cli.decoding.checks import doubts
+from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
     COPIES,
     DOUBTS,
@@ -31,7 +31,7 @@ from transformer_cli.decoding.doubts import (
     with_words_for_ampersands,
     without_loops,
 )
-from transformer_cli.decoding.repair import COSTS
+from transformer_cli.decoding.checks.repair import COSTS
 
 TO_ITALIAN = Direction("en", "it")
 

@@ -14,13 +14,13 @@ from transformer_cli.config import (
     TokenizerConfig,
 )
 from transformer_cli.decoding import Engine, ExplainingEngine, Request, TokenIds, Translator
+from transformer_cli.decoding.checks.quality import Quality, QualityPromise
 from transformer_cli.decoding.ensemble import (
     EnsembleEngine,
     combine_translators,
     mean_log_probs,
 )
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.quality import Quality, QualityPromise
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig, Direction
 from transformer_cli.decoding import Hypothesis, Request, Translation, Translator
-from transformer_cli.decoding.doubts import BESIDE_PLACEHOLDER, ENCLOSED, MARKS
+from transformer_cli.decoding.checks.doubts import BESIDE_PLACEHOLDER, ENCLOSED, MARKS
+from transformer_cli.decoding.checks.quality import can_be_green
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.decoding.line_form import without_single_marks
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
-from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.spans import SpanKind, find_spans
 

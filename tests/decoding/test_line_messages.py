@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from transformer_cli.decoding.doubts import MADE_UP, UNSEEN
+from transformer_cli.decoding.checks.doubts import MADE_UP, UNSEEN
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.decoding.translator import warn_of_lines
 

@@ -7,8 +7,8 @@ import pytest
 
 from transformer_cli.config import DecodingConfig, Direction, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
-from transformer_cli.decoding.doubts import DATES, doubts_about
-from transformer_cli.decoding.months_and_days import stand_ins
+from transformer_cli.decoding.checks.doubts import DATES, doubts_about
+from transformer_cli.decoding.checks.months_and_days import stand_ins
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .stub_translators import StubEngine, stub_translator

@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, Translator
-from transformer_cli.decoding.doubts import NUMBERS
+from transformer_cli.decoding.checks.doubts import NUMBERS
 from transformer_cli.decoding.translation import Translation, through_pivot
 from transformer_cli.extensions.documents import ModelTranslator
 from transformer_cli.extensions.documents.formats import format_named, read_document

@@ -10,6 +10,7 @@ from transformer_cli.decoding import Translator
 from .stub_translators import cut_after, stub_translator
 
 FOLDER = Path(decoding.__file__).parent
+FOLDERS = {FOLDER, FOLDER / "checks"}
 # What has nothing to do with a sentence without prefix, glossary, spans, details, sampling or lost text.
 OTHER_FILES = {
     "comet.py",
@@ -47,7 +48,7 @@ def entered(translator: Translator, line: str) -> set[tuple[str, str]]:
 
     def see(frame: FrameType, event: str, _: object) -> None:
         file = Path(frame.f_code.co_filename)
-        if event == "call" and file.parent == FOLDER:
+        if event == "call" and file.parent in FOLDERS:
             found.add((file.name, frame.f_code.co_qualname))
 
     sys.setprofile(see)

@@ -11,10 +11,10 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
-from transformer_cli.decoding.brackets import lost_brackets, without_empty_brackets
-from transformer_cli.decoding.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
+from transformer_cli.decoding.checks.brackets import lost_brackets, without_empty_brackets
+from transformer_cli.decoding.checks.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
+from transformer_cli.decoding.checks.quality import Quality, QualityPromise, pieces_per_word
 from transformer_cli.decoding.engine import Explanation, search_confidence
-from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
 from transformer_cli.decoding.translation import Link
 from transformer_cli.text.sentences import SeenLengths
 

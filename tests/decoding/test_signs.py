@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.decoding.line_repairs import ways_to_keep_signs, with_signs, without_signs
+from transformer_cli.decoding.checks.line_repairs import ways_to_keep_signs, with_signs, without_signs
+from transformer_cli.decoding.checks.signs import lost_signs
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.decoding.signs import lost_signs
 
 
 @pytest.mark.parametrize(

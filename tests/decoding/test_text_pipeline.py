@@ -21,7 +21,7 @@ from transformer_cli.decoding import (
     Translation,
     UnknownWords,
 )
-from transformer_cli.decoding.doubts import MADE_UP
+from transformer_cli.decoding.checks.doubts import MADE_UP
 from transformer_cli.decoding.glossary import AppliedTerm
 from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.decoding.translation import TranslatedPiece

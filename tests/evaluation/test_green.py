@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_cli.decoding.details import LineDetails
-from transformer_cli.decoding.doubts import UNSEEN
-from transformer_cli.decoding.engine import Explanation
-from transformer_cli.decoding.quality import (
+from transformer_cli.decoding.checks.doubts import UNSEEN
+from transformer_cli.decoding.checks.quality import (
     CALIBRATION_FILE,
     FEATURES,
     Drift,
@@ -25,6 +23,8 @@ from transformer_cli.decoding.quality import (
     quality_json,
     read_quality,
 )
+from transformer_cli.decoding.details import LineDetails
+from transformer_cli.decoding.engine import Explanation
 from transformer_cli.decoding.translation import PartDetails, Translation
 from transformer_cli.evaluation.green import calibrated, chosen_threshold, fit_probability
 from transformer_cli.process.errors import DataError

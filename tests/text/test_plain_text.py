@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from transformer_cli.decoding import brackets, doubts, signs
-from transformer_cli.decoding.numbers_in_text import has_number_sign
+from transformer_cli.decoding.checks import brackets, doubts, signs
+from transformer_cli.decoding.checks.numbers_in_text import has_number_sign
 from transformer_cli.text import seen_words, sentences, spans
 from transformer_cli.text.languages import _SMALL, is_plain, plain_words
 from transformer_cli.text.normalization import may_be_invisible

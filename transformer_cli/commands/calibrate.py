@@ -141,8 +141,7 @@ def calibrated_run(
     from transformer_cli.checkpoint import trained_files
     from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.sentence_progress import sentence_progress
-    from transformer_cli.decoding.loading import load_run
-    from transformer_cli.decoding.quality import (
+    from transformer_cli.decoding.checks.quality import (
         CALIBRATION_FILE,
         STATISTICS,
         Drift,
@@ -150,6 +149,7 @@ def calibrated_run(
         quality_json,
         read_quality,
     )
+    from transformer_cli.decoding.loading import load_run
     from transformer_cli.evaluation.green import FEWEST_SENTENCES, calibrated
     from transformer_cli.evaluation.metrics import measure_corpus
     from transformer_cli.evaluation.validation import conditions_of

@@ -174,7 +174,7 @@ def _require_no_part_of_run(path: Path) -> None:
 def _names_in_run(folder: Path) -> set[str]:
     """The names of the files and folders of a run; none if the folder holds no run."""
     from transformer_cli.checkpoint.run_folder import CONVERTED, LOCK_FILE, RunFolder
-    from transformer_cli.decoding.quality import CALIBRATION_FILE
+    from transformer_cli.decoding.checks.quality import CALIBRATION_FILE
     from transformer_cli.decoding.shortlist import FILE_NAME
 
     run = RunFolder(folder)

@@ -44,10 +44,10 @@ from transformer_cli.decoding import (
     UnknownWords,
     read_glossary,
 )
+from transformer_cli.decoding.checks.quality import Drift, read_quality
 from transformer_cli.decoding.details import UnknownReplacement, pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.memory import TranslationMemory
-from transformer_cli.decoding.quality import Drift, read_quality
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError

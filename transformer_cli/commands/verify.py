@@ -163,7 +163,7 @@ def verification(name: str | None) -> Verification:
 def _check_run(found: Verification) -> None:
     """Check each checkpoint and converted model of a run, then its other files."""
     from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONVERTED, LOCK_FILE, RunFolder
-    from transformer_cli.decoding.quality import CALIBRATION_FILE
+    from transformer_cli.decoding.checks.quality import CALIBRATION_FILE
     from transformer_cli.decoding.shortlist import FILE_NAME
     from transformer_cli.storage import SIGNATURE_NAME
 
@@ -237,7 +237,7 @@ def _unreadable(path: Path, checkpoint: Path | None) -> list[str]:
         checkpoint: a sound one of the run, whose tokenizers a shortlist must fit.
     """
     from transformer_cli.config import load_stored_config
-    from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
+    from transformer_cli.decoding.checks.quality import CALIBRATION_FILE, read_quality
     from transformer_cli.decoding.shortlist import FILE_NAME
     from transformer_cli.storage.filesystem import parse_json
     from transformer_cli.storage.writing import broken_json_lines, is_running

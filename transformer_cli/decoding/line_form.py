@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from unicodedata import category
 
-from transformer_cli.decoding.brackets import TextPiece
+from transformer_cli.decoding.checks.brackets import TextPiece
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,

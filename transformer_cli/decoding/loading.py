@@ -37,9 +37,9 @@ from transformer_cli.config.loading import (
     overridable_setting,
     override_settings,
 )
+from transformer_cli.decoding.checks.quality import Quality, read_quality
+from transformer_cli.decoding.checks.reverse_reading import Reader
 from transformer_cli.decoding.engine import Engine, ExplainingEngine
-from transformer_cli.decoding.quality import Quality, read_quality
-from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError, DataError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     SourceText,

@@ -15,8 +15,8 @@ from transformer_cli.text.languages import primary_language
 
 if TYPE_CHECKING:
     from transformer_cli.config import Direction
+    from transformer_cli.decoding.checks.reverse_reading import Reader
     from transformer_cli.decoding.engine import Hypothesis, Request
-    from transformer_cli.decoding.reverse_reading import Reader
     from transformer_cli.decoding.translator import Translator
 
 

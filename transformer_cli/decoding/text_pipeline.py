@@ -9,7 +9,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.doubts import MADE_UP, UNSEEN
+from transformer_cli.decoding.checks.doubts import MADE_UP, UNSEEN
+from transformer_cli.decoding.checks.quality import Quality
+from transformer_cli.decoding.checks.repair import in_form_of_clauses
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -20,8 +22,6 @@ from transformer_cli.decoding.glossary import (
     with_terms,
 )
 from transformer_cli.decoding.protected_spans import HIDDEN, spans_outside_terms
-from transformer_cli.decoding.quality import Quality
-from transformer_cli.decoding.repair import in_form_of_clauses
 from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,

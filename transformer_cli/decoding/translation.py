@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.doubts import doubts_about
+from transformer_cli.decoding.checks.doubts import doubts_about
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.messages import on_one_line

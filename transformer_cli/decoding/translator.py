@@ -9,12 +9,8 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.brackets import BRACKET, lost_brackets, pieces_around_brackets
-from transformer_cli.decoding.details import (
-    with_details,
-    with_explained_unknown,
-)
-from transformer_cli.decoding.doubts import (
+from transformer_cli.decoding.checks.brackets import BRACKET, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
     MADE_UP,
@@ -24,20 +20,9 @@ from transformer_cli.decoding.doubts import (
     lost_marks,
     without_words,
 )
-from transformer_cli.decoding.end_marks import translated_as_sentences
-from transformer_cli.decoding.engine import (
-    Engine,
-    ExplainingEngine,
-    Hypothesis,
-    LimitedEngine,
-    Request,
-)
-from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
-from transformer_cli.decoding.line_repairs import with_lost_parts
-from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.quality import Quality
-from transformer_cli.decoding.repair import (
+from transformer_cli.decoding.checks.line_repairs import with_lost_parts
+from transformer_cli.decoding.checks.quality import Quality
+from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
     Repair,
     divided,
@@ -50,7 +35,22 @@ from transformer_cli.decoding.repair import (
     with_commas_for_ellipses,
     without_short_rivals,
 )
-from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
+from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
+from transformer_cli.decoding.details import (
+    with_details,
+    with_explained_unknown,
+)
+from transformer_cli.decoding.end_marks import translated_as_sentences
+from transformer_cli.decoding.engine import (
+    Engine,
+    ExplainingEngine,
+    Hypothesis,
+    LimitedEngine,
+    Request,
+)
+from transformer_cli.decoding.glossary import Glossary
+from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
+from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (

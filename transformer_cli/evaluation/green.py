@@ -16,8 +16,8 @@ from torch.nn import functional as F
 
 from transformer_cli.acceleration.optimizers import without_tracer
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding.doubts import without_unseen_words
-from transformer_cli.decoding.quality import (
+from transformer_cli.decoding.checks.doubts import without_unseen_words
+from transformer_cli.decoding.checks.quality import (
     FEATURES,
     STATISTICS,
     Quality,

@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.brackets import TextPiece, lost_brackets
+from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets
+from transformer_cli.decoding.checks.quality import Drift
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.quality import Drift
 from transformer_cli.decoding.translation import (
     Estimate,
     PlacedPiece,

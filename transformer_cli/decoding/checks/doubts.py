@@ -11,14 +11,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.months_and_days import has_other_months_or_days, names_of
-from transformer_cli.decoding.numbers_in_text import (
+from transformer_cli.decoding.checks.months_and_days import has_other_months_or_days, names_of
+from transformer_cli.decoding.checks.numbers_in_text import (
     counted_words,
     has_number_sign,
     has_other_numbers,
     word_list,
 )
-from transformer_cli.decoding.signs import WORDS_OF_SIGNS, lost_signs
+from transformer_cli.decoding.checks.signs import WORDS_OF_SIGNS, lost_signs
 from transformer_cli.text.languages import (
     frequent_words,
     has_spaces,

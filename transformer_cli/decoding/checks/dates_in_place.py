@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from transformer_cli.decoding.doubts import DATES, UNSURE, doubts_about, without_unseen_words
-from transformer_cli.decoding.months_and_days import stand_ins
+from transformer_cli.decoding.checks.doubts import DATES, UNSURE, doubts_about, without_unseen_words
+from transformer_cli.decoding.checks.months_and_days import stand_ins
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
 
 if TYPE_CHECKING:  # it calls this module

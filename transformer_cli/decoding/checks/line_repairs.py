@@ -9,14 +9,14 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from transformer_cli.decoding.brackets import (
+from transformer_cli.decoding.checks.brackets import (
     MAY_BE_EMPTY,
     loses_any,
     with_empty_brackets,
     without_empty_brackets,
 )
-from transformer_cli.decoding.dates_in_place import with_dates_in_place
-from transformer_cli.decoding.doubts import (
+from transformer_cli.decoding.checks.dates_in_place import with_dates_in_place
+from transformer_cli.decoding.checks.doubts import (
     DATES,
     MARKS,
     NUMBERS,
@@ -26,9 +26,9 @@ from transformer_cli.decoding.doubts import (
     with_words_for_ampersands,
     without_words,
 )
+from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.signs import SIGN, has_more_signs
 from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
-from transformer_cli.decoding.doubts import (
+from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
     NEGATION,
@@ -26,6 +26,7 @@ from transformer_cli.decoding.doubts import (
     is_unreadable,
     without_loops,
 )
+from transformer_cli.decoding.checks.quality import Quality, pieces_per_word
 from transformer_cli.decoding.engine import (
     ExplainingEngine,
     Hypothesis,
@@ -35,7 +36,6 @@ from transformer_cli.decoding.engine import (
     search_confidence,
 )
 from transformer_cli.decoding.glossary import with_terms
-from transformer_cli.decoding.quality import Quality, pieces_per_word
 from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,
