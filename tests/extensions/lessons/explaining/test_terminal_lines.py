@@ -104,6 +104,17 @@ def test_all_shapes_of_a_layer_are_printed_and_equal_layers_once() -> None:
     assert "decoder.layers.1: the same shapes" in text
 
 
+@pytest.mark.parametrize("width", [16, 64, 128, 160])
+def test_the_picture_of_the_positions_shows_sines_alone(width: int) -> None:
+    """With each third number of 128, sines and cosines stood in turn, and no wave could be seen."""
+    lines = printed(explanation("uno due tre", d_model=width))
+    place = lines.index("2. positions: sinusoidal")
+    [first, *_] = [line.split()[1] for line in lines[place + 2 : place + 5]]
+    shown = 1 if width <= 48 else 2 * -(-width // 96)
+    assert len(first) == width // shown
+    assert len({*first[:: 2 if shown == 1 else 1]}) == 1, "at the first position all sines are 0"
+
+
 def test_without_positions_that_is_said() -> None:
     assert "gets no positions" in "\n".join(printed(explanation(positions="none")))
 

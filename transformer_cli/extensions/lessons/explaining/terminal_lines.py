@@ -133,7 +133,9 @@ def _positions(sentence: ExplainedSentence) -> Iterator[str]:
         yield f"  the model gets no positions: it can tell the order from the {what} alone"
         return
     of_source = positions.source.values
-    shown = of_source[:, :: max(1, -(-of_source.shape[1] // _MAX_POSITION_COLUMNS))]
+    step = -(-of_source.shape[1] // _MAX_POSITION_COLUMNS)
+    # Sines and cosines stand in turn: an even step shows sines alone, whose waves can be seen.
+    shown = of_source[:, :: step if step == 1 else step + step % 2]
     what = "added to each embedding" if positions.meaning == "added" else "sines and cosines of angles"
     yield f"  {what}: {of_source.shape[1]} numbers for each position, from {positions.source.low:.3g} to {positions.source.high:.3g}; darker is larger"
     low, high = positions.source.low, positions.source.high
