@@ -10,11 +10,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
 import transformer_cli
 from transformer_cli.config import FileCorpus, HubCorpus, RescoringModel, load_config
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.config.refusal import setting_paths
+from transformer_cli.model import Transformer
 
 pytestmark = pytest.mark.pages
 
@@ -180,6 +182,16 @@ def test_every_complete_config_is_valid() -> None:
             if language == "yaml" and text.lstrip().startswith("name:"):
                 plain = re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
                 check_settings(parse_yaml(plain, place(document)), place(document))
+
+
+def test_the_model_that_is_as_in_joeynmt_has_as_many_parameters_as_the_page_says() -> None:
+    page = (ROOT / "docs" / "from_other_programs.md").read_text(encoding="utf-8")
+    [text] = [text for *_, text in FENCED.findall(page) if text.startswith("name: as-in-joeynmt")]
+    config = check_settings(parse_yaml(text, "page"), "page")
+    with torch.device("meta"):
+        model = Transformer(config.model, 4000, 4000)
+    assert f"Both have {sum(one.numel() for one in model.parameters()):,} parameters" in page
+    assert config.model.has_final_norm
 
 
 @pytest.mark.parametrize("page", ["configuration", "what_breaks"])

@@ -115,7 +115,7 @@ COMMANDS = {
     ),
     "ablate": Entry(
         "transformer_cli.extensions.lessons.commands.ablate:ablate_command",
-        "Train with and without a part of the model, and compare.",
+        "Lessons: train small models with and without a part, on fixed tasks, and compare.",
         "tfm ablate no-causal-mask",
     ),
     "align": Entry(

@@ -320,5 +320,20 @@ def test_a_config_of_another_program_is_recognised(name: str, program: str) -> N
     assert "from_other_programs.md" in str(refusal.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("kind", "meant"), [("token", "batch_tokens"), ("tokens", "batch_tokens"), ("sentence", "batch_sentences")]
+)
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_the_size_of_batches_of_another_program_is_counted_as_its_batch_type_says(
+    kind: str, meant: str, is_nested: bool
+) -> None:
+    size = {"batch_size": 4096, "batch_type": kind}
+    settings = {"name": "a", **({"training": size} if is_nested else size)}
+    with pytest.raises(ConfigError) as refusal:
+        check_settings(settings, "a.yaml")
+    for name in size:
+        assert f"{name} is not a setting; did you mean training.{meant}?" in str(refusal.value)
+
+
 def test_the_table_of_tokenizers_has_each_kind_that_a_config_may_name() -> None:
     assert [*TOKENIZER_KINDS] == [*get_args(KindName)]

@@ -24,7 +24,7 @@ def test_a_much_worse_system_differs_significantly_and_the_table_says_so() -> No
     assert heading == "against bad.txt: paired bootstrap, 1,000 samples; * for p < 0.05"
     assert columns.split() == ["score", "this", "other", "difference", "p-value"]
     assert rows[0].split()[0] == "BLEU"
-    assert rows[0].endswith("0.001 *")
+    assert rows[0].endswith("0.0010 *"), "as sacrebleu prints it"
     assert f"{ratio.value - ratio.other:+.3f}" in rows[2]
 
 

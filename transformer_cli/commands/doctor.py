@@ -72,6 +72,8 @@ def found_facts() -> dict[str, Any]:
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """The facts as a table."""
+    from transformer_cli.acceleration.native_kernels import PRICE_OF_NONE
+
     processor, free, extras = facts["processor"], facts["free_bytes"], facts["extras"]
     packages = "  ".join(f"{name} {version}" for name, version in facts["packages"].items())
     cuda = facts["cuda_of_torch"]
@@ -89,6 +91,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
             f"{processor['instructions'].replace('DEFAULT', 'no wide instructions found')}",
         ),
         ("kernels in C", kernels),
+        *([] if processor["kernels"] else [("", PRICE_OF_NONE)]),
         ("device", facts["device"]),
         *(("", gpu) for gpu in facts["gpus"]),
         *([("no GPU", facts["why_no_gpu"])] if facts["why_no_gpu"] else []),

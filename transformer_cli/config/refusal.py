@@ -129,8 +129,19 @@ def _unknown(location: Location, settings: dict[str, Any]) -> str:
     if location[0] == "data" and (owners := _sources_with(where)):
         source = settings["data"]["source"]
         return f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
-    suggestion = similar_setting(location, [*known, *_of_corpora(location, settings)])
+    suggestion = _size_of_batches(location, settings) or similar_setting(
+        location, [*known, *_of_corpora(location, settings)]
+    )
     return f"{where} is not a setting" + (f"; did you mean {suggestion}?" if suggestion else "")
+
+
+def _size_of_batches(location: Location, settings: dict[str, Any]) -> str | None:
+    """The setting for the size of a batch in JoeyNMT and OpenNMT-py, whose batch_type says what batch_size counts; None: batch_type does not stand beside it."""
+    section = settings.get(str(location[0])) if len(location) == 2 else settings
+    kind = section.get("batch_type") if isinstance(section, dict) else None
+    if location[-1] not in ("batch_size", "batch_type") or not isinstance(kind, str):
+        return None
+    return f"training.batch_{'tokens' if kind.startswith('token') else 'sentences'}"
 
 
 def _of_corpora(location: Location, settings: dict[str, Any]) -> list[str]:

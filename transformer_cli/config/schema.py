@@ -121,7 +121,7 @@ class ModelConfig(Section):
     tie_embeddings: Literal["none", "target-output", "all"] = "target-output"
     """Which tables share one set of weights (Press and Wolf 2017). target-output: the target embedding and the output projection; all: the source embedding too, which needs tokenizer.shared."""
     qk_norm: Switch = False
-    """RMSNorm on the queries and keys of each head (Henry et al. 2020)."""
+    """RMSNorm on the queries and keys of each head, with a learned factor for each column; Henry et al. 2020 divide both by their L2 norm and learn one factor, Dehghani et al. 2023 take LayerNorm."""
     init: Literal["xavier", "pytorch", "small"] = "xavier"
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True

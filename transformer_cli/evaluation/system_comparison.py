@@ -163,4 +163,4 @@ def _line(difference: Difference) -> str:
     name, value, other, p_value = difference
     digits = num_digits(name)
     mark = " *" if p_value < SIGNIFICANT else ""
-    return f"{name:<14}{value:>9.{digits}f}{other:>9.{digits}f}{value - other:>+12.{digits}f}{p_value:>9.3f}{mark}"
+    return f"{name:<14}{value:>9.{digits}f}{other:>9.{digits}f}{value - other:>+12.{digits}f}{p_value:>9.4f}{mark}"

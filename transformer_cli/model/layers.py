@@ -347,7 +347,7 @@ class MultiHeadAttention(nn.Module):
     serves a group of query heads.
 
     Source: Vaswani et al. 2017, section 3.2.2; grouped queries: Ainslie et al. 2023; normalised queries
-    and keys: Henry et al. 2020.
+    and keys: after Henry et al. 2020 (L2 norm, one learned scale) and Dehghani et al. 2023 (LayerNorm); here RMSNorm.
     """
 
     def __init__(self, config: ModelConfig) -> None:

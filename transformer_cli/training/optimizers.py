@@ -337,7 +337,7 @@ def learning_rate(step: int, training: TrainingConfig, *, d_model: int, num_drop
         num_drops: how often best_metric has stopped improving, for plateau (`Progress.plateau_drops`).
 
     Source: Vaswani et al. 2017, equation 3 (noam); Loshchilov and Hutter 2017, equation 5 (cosine); Hu et al.
-    2024, section 4.2, and Hagele et al. 2024, section 3 (warmup_stable_decay, with a linear decay).
+    2024, section 4.2, and Hägele et al. 2024, section 3 (warmup_stable_decay, with a linear decay).
     """
     warmup_steps = training.warmup_steps
     if training.schedule == "noam":

@@ -81,7 +81,9 @@ def test_a_report_has_greedy_search_and_the_beam(is_forced: bool, monkeypatch: p
     change = "decoding.batch_tokens=9"
     suggested = Suggestion("rows are many", f"set {change}", (change,), 2.0)
     monkeypatch.setattr(decoding, "decoding_suggestions", lambda *_: [suggested])
+    monkeypatch.setenv("TFM_NATIVE", "0")
     report = benchmark_decoding(_subject(is_forced=is_forced), LINES, SHORT)
+    assert "There are no kernels in C (the environment variable TFM_NATIVE turns them off): " in report["conclusion"]
     assert [trial["suggestion"] for trial in report["trials"]] == [suggested._asdict()]
     assert (report["greedy"]["beam_size"], report["beam"]["beam_size"]) == (1, 4)
     assert report["num_lines"] == len(LINES)

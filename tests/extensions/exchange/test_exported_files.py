@@ -55,6 +55,10 @@ def test_a_sound_export_is_told_with_all_of_its_files_and_its_card_may_be_edited
     assert f"{export}: 1 export" in capsys.readouterr().out
 
 
+def test_the_card_names_the_output_by_the_path_that_was_given(exported: Path) -> None:
+    assert f'folder = "{exported.as_posix()}"' in (exported / "README.md").read_text(encoding="utf-8")
+
+
 def test_changed_missing_and_surplus_files_are_named(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = export / "model.bin"
     model.write_bytes(model.read_bytes()[:-1] + b"\0\1")
@@ -80,7 +84,7 @@ def test_an_export_without_checksums_and_a_damaged_record_are_refused(export: Pa
             check_export(export)
 
 
-@pytest.mark.parametrize("name", ["two words", 'a "name"', "back\\slash", "{x}"])
+@pytest.mark.parametrize("name", ["two words", 'a "name"', "back\\slash", "{x}", "work/exp/out", "/work/out"])
 def test_the_code_of_the_card_names_the_output_whatever_its_name(name: str, tmp_path: Path) -> None:
     trained = small_student(tmp_path / "en-it")
     for wanted in FORMATS:
@@ -93,7 +97,8 @@ def test_the_code_of_the_card_names_the_output_whatever_its_name(name: str, tmp_
         for code in re.findall(r"```sh\n(.*?)```", usage, re.DOTALL):
             assert f"{name}/decoder.yml" in shlex.split(code)
         for literal in re.findall(r'"translation", ("(?:[^"\\]|\\.)*")', usage):
-            assert json.loads(literal) == name
+            [parent] = re.findall(r'localModelPath = ("(?:[^"\\]|\\.)*")', usage)
+            assert Path(json.loads(parent), json.loads(literal)) == Path(name)
 
 
 @pytest.mark.parametrize("format_name", ["hf", "marian", "ctranslate2"])

@@ -19,6 +19,7 @@ from transformer_cli.extensions.exchange.model_card import (
     CARD,
     CardOptions,
     card_files,
+    hours_until,
     read_records,
     weak_spots,
 )
@@ -28,9 +29,18 @@ from .small_runs import ENGLISH, ITALIAN, random_run
 huggingface_hub = pytest.importorskip("huggingface_hub")
 PAIRS = [SentencePair(*pair) for pair in zip(ENGLISH, ITALIAN, strict=True)]
 LOG = """2026-11-22 10:00:00 training
-2026-11-22 10:20:00 step 1
-2026-11-22 15:00:00 continued after a pause
-2026-11-22 15:10:00 finished
+2026-11-22 10:00:00 model: 9 parameters; CPU
+2026-11-22 10:20:00 step 100/400  epoch 0
+2026-11-22 10:40:00 step 200/400  epoch 0
+2026-11-22 10:50:00 step 300/400  epoch 0
+2026-11-22 11:10:00 config: training.keep_last: 2 -> 3
+2026-11-22 11:20:00 resuming en-it at step 250; CPU
+2026-11-22 11:25:00 step 300/400  epoch 0
+2026-11-22 11:26:00 step 300  validation: loss 1.0
+2026-11-22 11:36:00 step 400/400  epoch 0
+2026-11-22 15:00:00 resuming en-it at step 400; CPU
+2026-11-22 15:10:00 step 500/500  epoch 0
+2026-11-22 15:11:00 finished after 500 steps: en-it
 """
 NO_OPTIONS = CardOptions()
 
@@ -74,7 +84,7 @@ def test_a_card_says_what_the_files_of_the_run_say(trained: TrainedModel) -> Non
     assert "| pairs read | 12 |" in text
     assert "| dropped: drop_equal | 2 |" in text
     assert "drop_empty |" not in text
-    assert "30 minutes" in text, "the pause of hours does not count"
+    assert "1 updates; seed 1; 0 minutes" in text, "later updates do not count"
     assert "a device" in text
     assert "PyTorch 2.0" in text
     for name in ("single words", "all in capitals", "numbers", "sentences in a line"):
@@ -132,6 +142,28 @@ def test_a_copied_checkpoint_has_a_card_without_scores(trained: TrainedModel, tm
     metadata = yaml.safe_load(text.split("---")[1])
     assert "model-index" not in metadata
     assert "Not measured" in text
+
+
+@pytest.mark.parametrize(
+    ("step", "minutes"), [(100, 20), (150, 30), (200, 40), (300, 51), (400, 61), (500, 72), (600, 72)]
+)
+def test_the_time_of_a_checkpoint_ends_at_its_step_and_has_no_pauses_and_no_lost_updates(
+    step: int, minutes: float, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(LOG)
+    hours = hours_until(log, step)
+    assert hours is not None
+    assert 60 * hours == pytest.approx(minutes)
+
+
+def test_updates_before_a_run_that_began_anew_do_not_count(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "2026-11-22 10:00:00 model: 9 parameters\n2026-11-22 10:20:00 step 50\n"
+        "2026-11-22 10:30:00 model: 9 parameters\n2026-11-22 10:40:00 step 100\n"
+    )
+    assert hours_until(log, 100) == pytest.approx(1 / 6)
 
 
 def test_damaged_records_are_left_out(trained: TrainedModel) -> None:

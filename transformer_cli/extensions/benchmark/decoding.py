@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration.native_kernels import PRICE_OF_NONE, why_no_kernels
 from transformer_cli.acceleration.recorded_decoder import MOST_ROWS
 from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, load_config
@@ -210,6 +211,8 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
     engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
     found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
+    if facts.device == "cpu" and (reason := why_no_kernels()) is not None:
+        found["conclusion"] += f" There are no kernels in C ({reason}): {PRICE_OF_NONE}."
     return {
         "machine": description,
         "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),

@@ -166,7 +166,7 @@ def export_run(
         if isinstance(wanted, BrowserFormat):
             agreements += _agreement_of_the_engine(path, reference)
         logger.info("measuring the scores of the model card")
-        usage = wanted.usage(trained, output.name)
+        usage = wanted.usage(trained, str(output))
         notes = [line for one in agreements for line in one.notes()]
         for note in wanted.unsaid_search(trained.config.decoding):
             logger.info("%s", note)

@@ -99,7 +99,7 @@ class ExportFormat(ABC):
 
         Args:
             trained: the run.
-            name: of the folder or file.
+            name: the path of the folder or file, as the user gave it.
         """
 
     def unsaid_search(self, decoding: DecodingConfig) -> list[str]:

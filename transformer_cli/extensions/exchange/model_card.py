@@ -26,6 +26,10 @@ from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import name_of_language
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
+_BEGUN = re.compile(r"model: |resuming .* at step (\d+);")
+"""What a process logs before its first update."""
+_REACHED = re.compile(r"(?:(?:finished|stopped) .*?after |step )(\d+)\b")
+"""A report, a validation, or the end of a process."""
 LONGEST_STEP = timedelta(hours=1)
 """A longer time between two lines of the log is a pause between two trainings."""
 NUM_PAIRS = 200
@@ -50,6 +54,13 @@ class PreparationCount(NamedTuple):
     number: int
 
 
+class _Passed(NamedTuple):
+    """A step that the log names, and the seconds of training until its line."""
+
+    step: int
+    seconds: float
+
+
 class RunRecords(NamedTuple):
     """The records of a run; a checkpoint that was copied alone has none of them."""
 
@@ -58,7 +69,7 @@ class RunRecords(NamedTuple):
     num_pairs: dict[str, int]
     """Split -> pairs after cleaning."""
     hours: float | None
-    """From the times in the log, without pauses."""
+    """Until the step of the checkpoint, from the times in the log, without pauses."""
     environment: dict[str, Any]
     metrics_file: Path | None
     validation_pairs: list[SentencePair]
@@ -77,7 +88,7 @@ def read_records(files: TrainedFiles) -> RunRecords:
     return RunRecords(
         cleaning=[PreparationCount(row[0], row[1]) for row in rows if _is_count(row)],
         num_pairs={split: number for split, number in counts.items() if type(number) is int},
-        hours=_hours(run.log_file),
+        hours=hours_until(run.log_file, files.step),
         environment=_json(run.environment_file),
         metrics_file=run.metrics_file if run.metrics_file.is_file() else None,
         validation_pairs=_pairs(run.data_folder / VALIDATION),
@@ -103,16 +114,41 @@ def _pairs(path: Path) -> list[SentencePair]:
         return []
 
 
-def _hours(log_file: Path) -> float | None:
+def hours_until(log_file: Path, step: int) -> float | None:
+    """How long the updates until a step took, from the times in the log.
+
+    Pauses do not count, nor do updates that a killed process had made after its last checkpoint. Between two lines of the
+    log, a step is placed by its share of the updates.
+    """
     try:
         lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
-    matches = filter(None, map(_TIME.match, lines))
-    times = [datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") for match in matches]
-    spans = [later - earlier for earlier, later in pairwise(times)]
-    total = sum((span for span in spans if timedelta() < span < LONGEST_STEP), timedelta())
-    return total.total_seconds() / 3600 if spans else None
+    passed, before = [_Passed(0, 0.0)], None
+    seconds = 0.0
+    for line in lines:
+        if not (match := _TIME.match(line)):
+            continue
+        time = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S")
+        text = line[match.end() :]
+        if begun := _BEGUN.match(text):
+            at = int(begun[1] or 0)
+            seconds = _seconds_until(at, passed)
+            passed = [one for one in passed if one.step <= at] + [_Passed(at, seconds)]
+        elif before is not None and timedelta() < time - before < LONGEST_STEP:
+            seconds += (time - before).total_seconds()
+        before = time
+        if reached := _REACHED.match(text):
+            passed.append(_Passed(int(reached[1]), seconds))
+    return _seconds_until(step, passed) / 3600 if passed[-1].step else None
+
+
+def _seconds_until(step: int, passed: list[_Passed]) -> float:
+    for earlier, later in pairwise(passed):
+        if later.step > step:
+            share = (step - earlier.step) / (later.step - earlier.step)
+            return earlier.seconds + share * (later.seconds - earlier.seconds)
+    return passed[-1].seconds
 
 
 class CardOptions(NamedTuple):

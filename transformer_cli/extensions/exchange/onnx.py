@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
@@ -91,14 +91,15 @@ class OnnxFormat(ExportFormat):
 
     def usage(self, trained: TrainedModel, name: str) -> str:
         tags = trained.source_tokenizer.special_tokens[4:]
+        folder = PurePath(name)
         return f"""\
 In a web page or in Node.js, with transformers.js (greedy search):
 
 ```js
 import {{ env, pipeline }} from "@huggingface/transformers"; // npm install @huggingface/transformers
 
-env.localModelPath = "./"; // the folder in which {name} lies
-const translate = await pipeline("translation", {quoted(name)}, {{ dtype: "fp32" }}); // "q8" after --quantize int8
+env.localModelPath = {quoted(f"{folder.parent.as_posix()}/")}; // the folder in which the exported one lies
+const translate = await pipeline("translation", {quoted(folder.name)}, {{ dtype: "fp32" }}); // "q8" after --quantize int8
 console.log(await translate("{tags[0] if tags else ""}Good morning."));
 ```
 

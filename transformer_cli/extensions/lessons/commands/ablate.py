@@ -54,7 +54,10 @@ def ablate_command(
     overrides: Annotated[Overrides, set_option("seed=2", completion.settings)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train with and without a part of the model, and compare. Predict first what breaks without it."""
+    """Lessons: train small models with and without a part, on fixed tasks, and compare. Predict first what breaks without it.
+
+    Each ablation has its own config, which --set changes; your own config is not read.
+    """
     if name is None and (answer or prediction or overrides):
         raise UsageError("give the name of an ablation", hint="tfm ablate lists them; then: tfm ablate NAME")
     if answer and (prediction or overrides):
