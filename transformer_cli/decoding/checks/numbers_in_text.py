@@ -16,7 +16,10 @@ _WORD = re.compile(r"[^\W\d_]+")
 # Digits with marks between them, such as 1,234.50 or 10:30.
 _NUMBER = re.compile(r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,:\u00a0\u202f'\u2019]\d+)*")
 _WHOLE = re.compile(r"[.,:]00$")
-_CLOCK = re.compile(r"\d{1,2}[.:]\d{2}")
+_WHOLE_NUMBER = re.compile(r"\d+|\d{1,3}(?:[ .,\u00a0\u202f'\u2019]\d{3})+")
+_CLOCK = re.compile(r"\d{1,2}[.,:]\d{2}")
+# 2.5 and 2,5; of three digits behind the mark nobody knows whether they are thousands.
+_DECIMAL = re.compile(r"(\d+)[.,](\d|\d{4,})")
 # 14 h 30, 14h30, 14 heures 30, 14 Uhr 30
 _HOURS_AND_MINUTES = re.compile(r"(?<!\d)(\d{1,2})\s?(?:h|H|heures?|Uhr)\s?(\d{2})(?!\d)")
 _TIME = "t"
@@ -99,6 +102,10 @@ _PART_OF_NUMBER = re.compile(
     r"|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dos|tres|quatro|cuatro|seis|sete|nove|oito|ocho)ci?ent[oa]s?|cento\w*|centinai[oa]"
     r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille\w*"
 )
+# Hundreds and thousands as words of their own.
+_SCALE = re.compile(
+    r"hundreds?|hundert(?:e|en)?|honderd(?:en)?|cent(?:s|aines?)?|cento|cien(?:tos?)?|cem|thousands?|tausend(?:e|en)?|duizend(?:en)?|mille|mila|mil|milliers?"
+)
 # The word before or behind a number; a short word such as "and" may stand between: vingt et un, trinta e um.
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[\s-]+(?:(?:et|e|y|and|en|und)\s+)?$")
 _WORD_BEHIND = re.compile(r"[\s-]+(?:(?:et|e|y|and|en|und)[\s-]+)?([^\W\d_]+)")
@@ -166,10 +173,10 @@ def _has_other_digits(source: str, translation: str, languages: Direction) -> bo
         if not all(_may_have_time(other, primary_language(language), each) for each in times):
             return True
         numbers = [number for number in left if not number.startswith(_TIME)]
-        if any(len(number.rstrip("0")) > _MOST_SPELLED_DIGITS for number in numbers):
+        if any(len(number.replace(".", "").rstrip("0")) > _MOST_SPELLED_DIGITS for number in numbers):
             return True
         # The words of 2.5 may be two and a half: only those of whole numbers have their values.
-        whole = {str(int(each)) for each in _NUMBER.findall(text) if each.isdecimal()}
+        whole = {str(int(_NO_DIGIT.sub("", each))) for each in _NUMBER.findall(text) if _WHOLE_NUMBER.fullmatch(each)}
         if not all(
             _may_have_number(other, primary_language(language), int(n) if n in whole else None) for n in numbers
         ):
@@ -227,14 +234,23 @@ def _may_have_number(text: str, language: str, number: int | None, *, is_minute:
     if known is None:
         return True
     values_of = _cardinals(language)
-    values = set()
+    values, has_scale = set(), False
     for word in _WORD.findall(text.casefold()):
         if word in values_of:
             values.add(values_of[word])
+        elif number is not None and number > _MOST_TENS and _SCALE.fullmatch(word):
+            has_scale = True
         elif word in word_list(known) or _PART_OF_NUMBER.fullmatch(word):
             return True
-    if number is None or number > _MOST_TENS:
+    if number is None:
         return bool(values)
+    if number > _MOST_TENS:
+        # Two thousand five hundred, twenty-five hundred, two hundred and fifty, fifty thousand; a hundred has no one.
+        digits = str(number).rstrip("0")
+        first, last, together = int(digits[0]), int(digits[-1]), int(digits)
+        ways = [{first, last}, {first, 10 * last}, {together}, {10 * together}, *_parts_in_words(together, language)]
+        ways = [way - {0, 1} for way in ways]
+        return (has_scale or bool(values)) and any(way <= values for way in ways)
     if re.search(rf"\b{_roman(number)}(?:\b|i?\u00e8me\b|e\b)", text):  # the XVI century, le XVIe
         return True
     if number in values or any(parts <= values for parts in _parts_in_words(number, language)):
@@ -362,19 +378,29 @@ def _cardinals(language: str) -> dict[str, int]:
 
 
 def _numbers(text: str) -> Counter[str]:
-    """The numbers of a text: digits without leading zeros, the marks between them, and .00 at their ends; times begin with t."""
-    return Counter(
-        (_TIME if _CLOCK.fullmatch(number) else "") + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number))))
-        for number in _NUMBER.findall(_HOURS_AND_MINUTES.sub(r"\1:\2", text))
-    )
+    """The numbers of a text: digits without leading zeros, the marks between them, and .00 at their ends.
+
+    Times, and what may be one, such as 3.50, begin with t; other numbers with one decimal keep it behind a point.
+    """
+    found = []
+    for number in _NUMBER.findall(_HOURS_AND_MINUTES.sub(r"\1:\2", text)):
+        if decimal := _DECIMAL.fullmatch(number):
+            found.append(f"{int(decimal[1])}.{decimal[2]}")
+        else:
+            is_time = _CLOCK.fullmatch(number) is not None
+            found.append(_TIME * is_time + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number)))))
+    return Counter(found)
 
 
 def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
-    """Whether each added number is a missing one as an hour: 3 and 15, or 330 and 1530."""
-    hours = [sorted(int(number.removeprefix(_TIME)) for number in each) for each in (missing, added)]
+    """Whether each added number is a missing one as an hour: 3 and 15, 330 and 1530, or 7 and 7:00; 1435 is not 14:35."""
+    hours = [sorted(float(number.removeprefix(_TIME)) for number in each) for each in (missing, added)]
     if len(hours[0]) != len(hours[1]):
         return False
-    return all(abs(one - other) in (0, 12, 1200) for one, other in zip(*hours, strict=True))
+    return all(
+        abs(one - other) in (12, 1200) or (one == other and one <= 2 * _HALF_A_DAY)
+        for one, other in zip(*hours, strict=True)
+    )
 
 
 @cache
