@@ -386,7 +386,11 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
 
 
 def _require_whole_words(command: Any, ctx: Any, args: list[str]) -> None:
-    if ctx.parent is not None and len(args) > 1:
+    # What a shell has divided has no spaces, and stands beside another word that is no option.
+    may_be_divided = any(
+        " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
+    )
+    if ctx.parent is not None and may_be_divided:
         from transformer_cli.commands.command_line import require_whole_words
 
         require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.months_and_days import has_other_months_or_days, names_of
+from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.numbers_in_text import (
     counted_words,
     has_number_sign,
@@ -232,7 +232,7 @@ def _known_of(language: str) -> _Known:
         code,
         frequent_words(code),
         frozenset(_tokens(" ".join(counted_words(code)))),
-        frozenset(_tokens(" ".join(names_of(code)))),
+        frozenset(_tokens(NAMES.get(code, ""))),
         word_list(_NEGATIONS.get(code, "")),
         frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
     )

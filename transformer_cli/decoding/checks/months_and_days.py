@@ -14,7 +14,7 @@ from transformer_cli.config import Direction
 from transformer_cli.text.languages import primary_language
 
 # January to December, and Monday to Sunday. Behind | stand other words that may say the same.
-_NAMES = {
+NAMES = {
     "de": "januar/jänner|jän februar|feber märz april mai juni|juno juli|julei august september oktober november dezember "
     "montag dienstag mittwoch donnerstag freitag samstag/sonnabend|sabbat sonntag",
     "en": "january february march april may june july august september october november december "
@@ -30,6 +30,7 @@ _NAMES = {
     "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro "
     "segunda-feira|segunda terça-feira|terça quarta-feira|quarta quinta-feira|quinta sexta-feira|sexta sábado|sabat domingo",
 }
+"""Of each language that is known; doubts.py asks of a text with none of these words no more."""
 _NUM_MONTHS, _NUM_ITEMS = 12, 19
 # Yesterday, today and tomorrow: a day may be called so.
 _NEAR_DAYS = {
@@ -73,12 +74,6 @@ _VOWELS = "aeiou"
 _MOST_STAND_INS = 4
 
 
-def names_of(language: str) -> list[str]:
-    """The names of the months and days of the week of a language, casefolded, also in the plural; nothing of one that is not known."""
-    items = _known(language).items if language in _NAMES else {}
-    return [*items, *(f"{name}s" for name, item in items.items() if item >= _NUM_MONTHS)]
-
-
 def has_other_months_or_days(source: str, translation: str, languages: Direction) -> bool:
     """Whether a month or a day of the week is missing or added in a translation; said only of words that surely are one.
 
@@ -86,7 +81,7 @@ def has_other_months_or_days(source: str, translation: str, languages: Direction
     may be missing where the other text says the day otherwise, and a month may be added where the source says a day.
     """
     here, there = map(primary_language, languages)
-    if here not in _NAMES or there not in _NAMES:
+    if here not in NAMES or there not in NAMES:
         return False
     return bool(_missing(source, translation, here, there)) or bool(
         _missing(translation, source, there, here, is_added=True)
@@ -185,7 +180,7 @@ def _capitalized(name: str) -> str:
 
 
 def _name(item: int, language: str) -> str:
-    return re.split(r"[/|]", _NAMES[language].split()[item])[0]
+    return re.split(r"[/|]", NAMES[language].split()[item])[0]
 
 
 def _is_like(item: int, other: int, language: str) -> bool:
@@ -210,7 +205,7 @@ class _Known(NamedTuple):
 def _known(language: str) -> _Known:
     items: dict[str, int] = {}
     patterns = []
-    for item, words in enumerate(_NAMES[language].split()):
+    for item, words in enumerate(NAMES[language].split()):
         names, _, others = words.partition("|")
         items.update(dict.fromkeys(names.split("/"), item))
         forms = [_without_accents(each) for each in (*names.split("/"), *others.split("/")) if each]
