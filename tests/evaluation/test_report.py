@@ -155,8 +155,11 @@ def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: 
 def test_the_page_names_the_test_whose_p_values_it_shows(page: Page, text: str) -> None:
     assert page.comparison is not None
     assert "Paired bootstrap, 1,000 samples." in text
-    randomized = page.comparison._replace(test="randomization")
-    assert "Approximate randomization, 10,000 samples." in html_of(replace(page, comparison=randomized))
+    rare = [one._replace(p_value=1 / 10_001) for one in page.comparison.differences]
+    randomized = page.comparison._replace(test="randomization", differences=rare)
+    shown = html_of(replace(page, comparison=randomized))
+    assert "Approximate randomization, 10,000 samples." in shown
+    assert "<td>0.0001</td>" in shown
 
 
 def test_differences_are_marked_by_elements_and_not_by_colour_alone(text: str) -> None:

@@ -232,7 +232,7 @@ def _known_of(language: str) -> _Known:
         code,
         frequent_words(code),
         frozenset(_tokens(" ".join(counted_words(code)))),
-        frozenset(_tokens(NAMES.get(code, ""))),
+        frozenset(form for name in _tokens(NAMES.get(code, "")) for form in (name, f"{name}s")),
         word_list(_NEGATIONS.get(code, "")),
         frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
     )
