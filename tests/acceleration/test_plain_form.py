@@ -13,6 +13,7 @@ from transformer_cli.decoding import Translation
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.model import layers
+from transformer_cli.process import plain_form
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.callbacks import Callback, StepReport
 
@@ -60,7 +61,7 @@ def trained(folder: Path) -> tuple[list[float], list[float]]:
 
 @pytest.mark.heavy
 def test_training_and_validation_follow_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFM_PLAIN", "1")
+    monkeypatch.setattr(plain_form, "IS_PLAIN", True)
     of_training, of_validation = trained(tmp_path / "plain")
     monkeypatch.setattr(layers, "attention_weights", not_scaled)
     edited = trained(tmp_path / "edited")
@@ -71,7 +72,7 @@ def test_training_and_validation_follow_an_edit(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.heavy
 def test_the_plain_form_trains_like_the_faster_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     faster = trained(tmp_path / "faster")
-    monkeypatch.setenv("TFM_PLAIN", "yes")
+    monkeypatch.setattr(plain_form, "IS_PLAIN", True)
     plain = trained(tmp_path / "plain")
     assert plain[0] == pytest.approx(faster[0], rel=1e-5)
     assert plain[1] == pytest.approx(faster[1], rel=1e-5)
@@ -84,14 +85,14 @@ def likely() -> Translation:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("switch", "is_followed"), [("1", True), ("0", False), ("", False)])
-def test_a_translation_follows_an_edit(switch: str, is_followed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFM_PLAIN", switch)
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_a_translation_follows_an_edit(is_plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_form, "IS_PLAIN", is_plain)
     plain = likely()
     monkeypatch.setattr(layers, "attention_weights", not_scaled)
     edited = likely()
     assert plain.text == "Dov'è la stazione?"
-    assert (edited.score != pytest.approx(plain.score, rel=1e-3)) is is_followed
+    assert (edited.score != pytest.approx(plain.score, rel=1e-3)) is is_plain
 
 
 STARTED = f"""
@@ -102,7 +103,9 @@ print(type(engine).__name__, getattr(engine, "translating", None), engine.descri
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("switch", "expected"), [("1", "PyTorchEngine None"), ("off", "NumpyEngine None")])
+@pytest.mark.parametrize(
+    ("switch", "expected"), [("1", "PyTorchEngine None"), ("off", "NumpyEngine None"), ("", "NumpyEngine None")]
+)
 def test_no_faster_form_is_chosen_for_a_command_that_has_just_started(switch: str, expected: str) -> None:
     """Short texts are translated by NumPy there, as PyTorch takes longer to import than to translate."""
     environment = os.environ | {"TFM_PLAIN": switch}
@@ -114,6 +117,6 @@ def test_no_faster_form_is_chosen_for_a_command_that_has_just_started(switch: st
 
 @pytest.mark.parametrize("setting", ["runtime.precision=int8", "decoding.shortlist={}"])
 def test_what_has_no_plain_form_is_refused(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFM_PLAIN", "1")
+    monkeypatch.setattr(plain_form, "IS_PLAIN", True)
     with pytest.raises(ConfigError, match="has no plain form, which the environment variable TFM_PLAIN asks for"):
         load_run(str(RUN), [setting])

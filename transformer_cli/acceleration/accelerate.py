@@ -67,8 +67,8 @@ from transformer_cli.model.layers import (
 )
 from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
+from transformer_cli.process import plain_form
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
-from transformer_cli.process.plain_form import is_plain
 
 # Twins for GPUs and other accelerators: attention in one fused kernel.
 
@@ -222,7 +222,7 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     # Fused attention reads heads at the wrong places there, in batches without padding (PyTorch, pull request 181151).
     is_wrong = device.type == "mps" and version < (2, 12)
     twins: Twins = TWINS_ON_CPU if device.type == "cpu" else TWINS_ON_GPU
-    if is_plain() or is_wrong:
+    if plain_form.IS_PLAIN or is_wrong:
         twins = {}
     for module in model.modules():
         plain = plain_class(module)
@@ -276,7 +276,7 @@ def accelerated_loss(
     Raises:
         KeyError: a loss that has no twin here yet.
     """
-    if is_plain():
+    if plain_form.IS_PLAIN:
         return loss
     if device.type == "cpu":
         return LOSSES_ON_CPU[loss]

@@ -100,7 +100,7 @@ def why_no_kernels() -> str | None:
 def _switch_that_turns_them_off() -> str | None:
     if os.environ.get(SWITCH, "").lower() in plain_form.OFF:
         return SWITCH
-    return plain_form.SWITCH if plain_form.is_plain() else None
+    return plain_form.SWITCH if plain_form.IS_PLAIN else None
 
 
 def kernel_level() -> str | None:

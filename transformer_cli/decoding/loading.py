@@ -42,9 +42,9 @@ from transformer_cli.decoding.checks.reverse_reading import Reader
 from transformer_cli.decoding.engine import Engine, ExplainingEngine
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
+from transformer_cli.process import plain_form
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.messages import for_shell
-from transformer_cli.process.plain_form import is_plain
 from transformer_cli.storage.writing import is_locked_here, is_running
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -346,7 +346,7 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
     pytorch = partial(load_pytorch_engine, files, config)
     if alone and options.engine in OTHER_ENGINES:
         engine = resolve_name(OTHER_ENGINES[options.engine].load)(files, config, pipeline, once(pytorch))
-    elif starts and options.engine == "torch" and "torch" not in sys.modules and not is_plain():
+    elif starts and options.engine == "torch" and "torch" not in sys.modules and not plain_form.IS_PLAIN:
         from transformer_cli.decoding.numpy_engine import load_numpy_engine
 
         engine = load_numpy_engine(files, config, pytorch)

@@ -64,9 +64,9 @@ from transformer_cli.model import SmoothedLabels
 from transformer_cli.model.layers import DecoderLayer, aligning_weights, at_least_float32
 from transformer_cli.model.loss import sum_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
+from transformer_cli.process import plain_form
 from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.process.plain_form import SWITCH, is_plain
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import WordEdges, pad_ids
 from transformer_cli.text.tokenizer_file import BytePieces
@@ -129,7 +129,7 @@ class PyTorchEngine:
 
     def prepared(self) -> "PyTorchEngine":
         """This engine for a model whose weights will not change: it translates faster."""
-        if is_plain():
+        if plain_form.IS_PLAIN:
             return self
         precision = self.machine.precision
         is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
@@ -214,7 +214,7 @@ class PyTorchEngine:
                 )
                 logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 ids = self._on_device(target_ids)
-                sum_of = sum_loss if is_plain() else sum_loss_in_parts
+                sum_of = sum_loss if plain_form.IS_PLAIN else sum_loss_in_parts
                 sums = sum_of(logits, ids, SmoothedLabels(pad_id))
                 total += sums.negative_log_likelihood.item()
         return total
@@ -588,11 +588,11 @@ def open_pytorch_engine(trained: TrainedModel, config: Config, *, alone: bool) -
         alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
     """
     machine = prepare_machine(config.runtime)
-    if is_plain() and (machine.is_quantised or config.decoding.shortlist is not None):
+    if plain_form.IS_PLAIN and (machine.is_quantised or config.decoding.shortlist is not None):
         setting = "runtime.precision: int8" if machine.is_quantised else "decoding.shortlist"
         raise ConfigError(
-            f"{setting} has no plain form, which the environment variable {SWITCH} asks for",
-            hint=f"leave the setting out, or start the command without {SWITCH}",
+            f"{setting} has no plain form, which the environment variable {plain_form.SWITCH} asks for",
+            hint=f"leave the setting out, or start the command without {plain_form.SWITCH}",
         )
     if machine.device.type != "cpu":  # the twins for CPUs are only for training
         accelerate(trained.model, machine.device)

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from transformer_cli import __version__
+from transformer_cli.process import plain_form
 from transformer_cli.process.errors import ConfigError, TryAgainError
-from transformer_cli.process.plain_form import SWITCH, is_plain
 
 if TYPE_CHECKING:
     from transformer_cli.config import RuntimeConfig
@@ -51,7 +51,7 @@ class Machine:
 
     def describe(self) -> str:
         """Device and precision in a few words."""
-        precision = self.precision_name + (f", the plain form ({SWITCH})" if is_plain() else "")
+        precision = self.precision_name + (f", the plain form ({plain_form.SWITCH})" if plain_form.IS_PLAIN else "")
         if self.device.type == "cuda":
             return f"{torch.cuda.get_device_name(self.device)}, {precision}"
         if self.device.type == "cpu":

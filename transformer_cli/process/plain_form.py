@@ -5,8 +5,5 @@ import os
 SWITCH = "TFM_PLAIN"
 """An environment variable: 1 (or any word but 0, false, no and off) turns all faster forms off, on each device."""
 OFF = {"0", "false", "no", "off"}
-
-
-def is_plain() -> bool:
-    """Whether everything is to compute in the plain form."""
-    return os.environ.get(SWITCH, "").lower() not in {"", *OFF}
+IS_PLAIN = os.environ.get(SWITCH, "").lower() not in {"", *OFF}
+"""Whether everything computes in the plain form; known from the start of the program on."""
