@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
+from transformer_cli.decoding.checks.names_in_text import lost_names
 from transformer_cli.decoding.checks.numbers_in_text import (
     counted_words,
     has_number_sign,
@@ -45,6 +46,7 @@ MADE_UP = "has words that neither its training text nor its source has"
 """Followed by a colon and the words."""
 NUMBERS = "has other numbers"
 DATES = "has other months or days of the week"
+LACKS_NAME = "lacks a name of its source"
 MARKS = "lacks a sign of its source"
 """Followed by a colon and what it lacks: signs, an ellipsis inside a sentence, an abbreviation such as e.g., a question mark."""
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
@@ -64,6 +66,7 @@ DOUBTS = (
     MADE_UP,
     NUMBERS,
     DATES,
+    LACKS_NAME,
     NEGATION,
     MARKS,
     BESIDE_PLACEHOLDER,
@@ -203,6 +206,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         NUMBERS: has_number and has_other_numbers(source, translation, languages, read, written),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
+        LACKS_NAME: not (source.islower() or source[1:].islower()) and bool(lost_names(source, translation, languages)),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
     }

@@ -12,6 +12,7 @@ from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
 from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
+    LACKS_NAME,
     NEGATION,
     NUMBERS,
     OTHER_LANGUAGE,
@@ -537,6 +538,7 @@ COSTS = {
     UNSURE: 1.0,
     NUMBERS: 2.0,
     DATES: 2.0,
+    LACKS_NAME: 1.0,
     NEGATION: 0.7,
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.

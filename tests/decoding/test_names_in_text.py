@@ -1,0 +1,44 @@
+"""Names that a translation lacks; and those that it says otherwise, which are no fault."""
+
+import pytest
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding.checks.doubts import LACKS_NAME, doubts_about
+from transformer_cli.decoding.checks.names_in_text import lost_names
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "names"),
+    [
+        ("I study physics in Rome.", "J'étudie la physique.", "en fr", ["Rome"]),
+        ("My name is Anna and I study in Rome.", "Mon nom est Anna et j'étudie.", "en fr", ["Rome"]),
+        ("The train to Paris leaves now.", "Le train pour partir part maintenant.", "en fr", ["Paris"]),
+        ("Dopo la guerra viveva con Giulia.", "He lived alone after the war.", "it en", ["Giulia"]),
+        ("I saw Tom with Mary.", "Ho visto Tom.", "en it", ["Mary"]),
+    ],
+)
+def test_a_lost_name_is_told(source: str, translation: str, languages: str, names: list[str]) -> None:
+    assert lost_names(source, translation, Direction(*languages.split())) == names
+    assert LACKS_NAME in doubts_about(source, translation, Direction(*languages.split()))
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("London is the capital of England.", "Londres est la capitale de l'Angleterre.", "en fr"),
+        ("We associate Egypt with the Nile.", "Nous associons l'Égypte au Nil.", "en fr"),
+        ("Le mari de Marie est ici.", "Mary's husband is here.", "fr en"),
+        ("On dit que la Suède est grande.", "Sweden is said to be large.", "fr en"),
+        ("I work on Mondays.", "Je travaille le lundi.", "en fr"),
+        ("Are they Canadians?", "Sono canadesi?", "en it"),
+        ("Do you speak Esperanto?", "Parlez-vous espéranto ?", "en fr"),
+        ("Jupiter is in the Solar System.", "Jupiter est dans le système solaire.", "en fr"),
+        ("He is old. Now I know.", "Il est vieux. Maintenant, je sais.", "en fr"),
+        ("I THINK SO.", "JE LE PENSE.", "en fr"),
+        ("My brother likes TV.", "Mon frère aime la télé.", "en fr"),
+        ("I live in Rome.", "我住在那里。", "en zh"),
+        ("Ich mag den Hund.", "I like the dog.", "de en"),
+    ],
+)
+def test_what_is_said_otherwise_is_not_told(source: str, translation: str, languages: str) -> None:
+    assert lost_names(source, translation, Direction(*languages.split())) == []
