@@ -34,6 +34,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> TfmHere:
 
 OPTIONS = ("--teacher", "tiny", "--config", "small.yaml", "--set", "model.decoder_layer=ssru")
 COMMAND = ("student", *OPTIONS)
+HAS_CHILDREN = True
 
 
 @pytest.fixture(scope="module")
