@@ -35,6 +35,7 @@ def test_a_lost_name_is_told(source: str, translation: str, languages: str, name
         ("Jupiter is in the Solar System.", "Jupiter est dans le système solaire.", "en fr"),
         ("He is old. Now I know.", "Il est vieux. Maintenant, je sais.", "en fr"),
         ("I THINK SO.", "JE LE PENSE.", "en fr"),
+        ("The dog has Anna cats.", "Il cane ha gatti.", "en it"),  # where {n} stood
         ("My brother likes TV.", "Mon frère aime la télé.", "en fr"),
         ("I live in Rome.", "我住在那里。", "en zh"),
         ("Ich mag den Hund.", "I like the dog.", "de en"),

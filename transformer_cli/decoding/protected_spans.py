@@ -8,6 +8,7 @@ from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -103,13 +104,10 @@ def spans_outside_terms(text: str, required: Sequence[RequiredTerm]) -> list[Spa
     ]
 
 
-# Names that many languages spell alike, and round numbers. A model may still change one of them. So each translation
+# Names, and round numbers. A model may still change one of them. So each translation
 # is checked, and a sentence whose stand-ins did not come back is translated in pieces.
 _CANDIDATES: Mapping[SpanKind, tuple[str, ...]] = {
-    SpanKind.WORD: (
-        *("Anna", "Marco", "Maria", "Laura", "Paolo", "Sara", "Peter", "Martin"),
-        *("Boston", "Tokyo", "John"),
-    ),
+    SpanKind.WORD: STAND_INS,
     SpanKind.NUMBER: ("25", "15", "80", "12", "50", "20", "30", "40"),
 }
 _ONE = re.compile(r"0*1(?:[.,]0+)?")  # the words beside it have other forms than beside a stand-in
