@@ -1,5 +1,8 @@
 """Names that a translation lacks; and those that it says otherwise, which are no fault."""
 
+import itertools
+import time
+
 import pytest
 
 from transformer_cli.config import Direction
@@ -43,3 +46,15 @@ def test_a_lost_name_is_told(source: str, translation: str, languages: str, name
 )
 def test_what_is_said_otherwise_is_not_told(source: str, translation: str, languages: str) -> None:
     assert lost_names(source, translation, Direction(*languages.split())) == []
+
+
+def test_the_time_grows_with_the_length_of_a_text_alone() -> None:
+    def seconds(num_names: int) -> float:
+        names = itertools.islice(map("".join, itertools.product("bdfgklmn", repeat=6)), num_names)
+        source = "we " + " ".join(f"in {name.capitalize()}" for name in names)
+        start = time.process_time()
+        assert len(lost_names(source, "nous dans lui", Direction("en", "fr"))) == num_names
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(4000) < 20 * max(seconds(1000), 0.01)

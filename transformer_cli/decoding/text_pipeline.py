@@ -1,7 +1,6 @@
 """A text to the token ids of its sentences, as in training, and the token ids of translations to text; known spellings of unknown words."""
 
 import re
-import unicodedata
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -46,6 +45,7 @@ from transformer_cli.text.normalization import (
     normalize_invisible,
     reads_without_invisible,
     with_single_spaces,
+    without_accents,
     without_line_breaks,
 )
 from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, made_up_words, unseen_words
@@ -553,7 +553,7 @@ class KnownSpellings:
         if word in TYPED_MARKS:
             yield TYPED_MARKS[word]
         for spelling in [word, *in_other_cases]:
-            yield self._with_accents.get(_without_accents(spelling), spelling)
+            yield self._with_accents.get(_plain_spelling(spelling), spelling)
 
     def _knows_word(self, word: str) -> bool:
         # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
@@ -569,11 +569,9 @@ class KnownSpellings:
         words: dict[str, str] = {}
         for entry in self.tokenizer.entries[len(self.tokenizer.special_tokens) :]:
             word = entry.strip()
-            words.setdefault(_without_accents(word), word)
+            words.setdefault(_plain_spelling(word), word)
         return words
 
 
-def _without_accents(word: str) -> str:
-    decomposed = unicodedata.normalize("NFD", word)
-    letters = (sign for sign in decomposed if not unicodedata.combining(sign))
-    return unicodedata.normalize("NFC", "".join(letters)).translate(_APOSTROPHES)
+def _plain_spelling(word: str) -> str:
+    return without_accents(word).translate(_APOSTROPHES)

@@ -392,3 +392,10 @@ def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
     """
     starts, ends = [start for start, _ in words], [end for _, end in words]
     return [range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1))) for start, end in tokens]
+
+
+def without_accents(text: str) -> str:
+    """A text without the accents of its letters: e for é."""
+    decomposed = unicodedata.normalize("NFD", text)
+    letters = (sign for sign in decomposed if not unicodedata.combining(sign))
+    return unicodedata.normalize("NFC", "".join(letters))

@@ -2,7 +2,6 @@
 
 import math
 import re
-import unicodedata
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.config import NoiseConfig
 from transformer_cli.text import tokenizer_file
-from transformer_cli.text.normalization import TYPED_MARKS, UNK
+from transformer_cli.text.normalization import TYPED_MARKS, UNK, without_accents
 from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.tokenizer_file import BYTE_TOKENS, TokenizerParts
 
@@ -393,7 +392,7 @@ def with_noise(source: str, target: str, noise: NoiseConfig, numbers: Random) ->
     if numbers.random() < noise.typographic_marks:
         source = _with_other_marks(source)
     if numbers.random() < noise.missing_accents:
-        source = _without_accents(source)
+        source = without_accents(source)
     if numbers.random() < noise.missing_end and _END_MARK.search(target):
         source, target = _without_end(source, target)
     if noise.typos:
@@ -412,12 +411,6 @@ def _with_other_marks(text: str) -> str:
     text = _OPENING_QUOTE.sub("\u201c", text).replace('"', "\u201d")
     text = _OPENING_APOSTROPHE.sub("\u2018", text).replace("'", "\u2019")
     return text.replace("...", "\u2026").replace(" - ", " \u2013 ")
-
-
-def _without_accents(text: str) -> str:
-    decomposed = unicodedata.normalize("NFD", text)
-    letters = (sign for sign in decomposed if not unicodedata.combining(sign))
-    return unicodedata.normalize("NFC", "".join(letters))
 
 
 def _without_end(source: str, target: str) -> tuple[str, str]:

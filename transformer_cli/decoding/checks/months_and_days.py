@@ -4,7 +4,6 @@ Languages that are not in the table are never compared.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from functools import cache
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import without_accents
 
 # January to December, and Monday to Sunday. Behind | stand other words that may say the same.
 NAMES = {
@@ -99,7 +99,7 @@ def _missing(text: str, other: str, language: str, other_language: str, *, is_ad
     named = _named(text, language)
     if not named:
         return {}
-    said = without_accents(other)
+    said = _plain(other)
     patterns = _known(other_language).patterns
     missing = {
         name: item
@@ -114,7 +114,7 @@ def _missing(text: str, other: str, language: str, other_language: str, *, is_ad
     found = {*_named(other, other_language).values()}
     has_month = any(item < _NUM_MONTHS for item in found.intersection(named.values()))
     has_day = any(item >= _NUM_MONTHS for item in found)
-    is_near = re.search(rf"\b(?:{without_accents(_NEAR_DAYS[other_language])})", said) is not None
+    is_near = re.search(rf"\b(?:{_plain(_NEAR_DAYS[other_language])})", said) is not None
     may_lack_day = not has_day and (has_month or is_near)
     may_lack_month = is_added and (has_day or is_near)
     return {
@@ -187,7 +187,7 @@ def _is_like(item: int, other: int, language: str) -> bool:
     """Whether two months, or two days of the week, have the same words beside them."""
     if (item < _NUM_MONTHS) != (other < _NUM_MONTHS):
         return False
-    one, two = (without_accents(_name(each, language)) for each in (item, other))
+    one, two = (_plain(_name(each, language)) for each in (item, other))
     is_same_end = one[-1] == two[-1] or item < _NUM_MONTHS or language not in _WITH_GENDERS
     return is_same_end and (one[0] in _VOWELS) == (two[0] in _VOWELS)
 
@@ -208,7 +208,7 @@ def _known(language: str) -> _Known:
     for item, words in enumerate(NAMES[language].split()):
         names, _, others = words.partition("|")
         items.update(dict.fromkeys(names.split("/"), item))
-        forms = [without_accents(each) for each in (*names.split("/"), *others.split("/")) if each]
+        forms = [_plain(each) for each in (*names.split("/"), *others.split("/")) if each]
         patterns.append(re.compile("|".join(_as_part(each, language) for each in forms)))
     pattern = re.compile(rf"\b({'|'.join(items)})s?\b", re.IGNORECASE)
     return _Known(items, pattern, patterns)
@@ -239,7 +239,7 @@ def _named(text: str, language: str) -> dict[str, int]:
 
 def _is_abbreviated(said: str, item: int, language: str) -> bool:
     """Whether a text, without accents, has the beginning of a name with a full stop, or beside a number."""
-    names = [without_accents(name) for name, number in _known(language).items.items() if number == item]
+    names = [_plain(name) for name, number in _known(language).items.items() if number == item]
     return any(name.startswith(word) for word in _MAY_ABBREVIATE.findall(said) for name in names)
 
 
@@ -259,7 +259,5 @@ def _is_number(text: str, other: str, item: int) -> bool:
     return there[item + 1] > here[item + 1]
 
 
-def without_accents(text: str) -> str:
-    """A text in small letters and without accents."""
-    signs = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(sign for sign in signs if not unicodedata.combining(sign))
+def _plain(text: str) -> str:
+    return without_accents(text.casefold())

@@ -6,8 +6,9 @@ Languages that are not in the table are never compared.
 import re
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.months_and_days import NAMES, without_accents
+from transformer_cli.decoding.checks.months_and_days import NAMES
 from transformer_cli.text.languages import frequent_words, primary_language
+from transformer_cli.text.normalization import without_accents
 
 # In these languages hardly anything but names begins with a capital inside a sentence. Words that do so, and that another one of
 # these languages writes small or says with other words: titles, relatives, peoples, feasts.
@@ -29,6 +30,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS_SENTENCE = re.compile(
     r"(?:\A|[.!?:;\u2026|\u2014\n])[\s\"'\u00ab\u00bb\u201c\u201d\u2018\u2019(\[\u00bf\u00a1\u2013*-]*\Z|[\"\u00ab\u201c(]\s*\Z"
 )
+_MOST_MARKS = 20  # between the end of a sentence and the next word
 _SHORTEST = 3  # letters
 _SHORTEST_BEGINNING = 4  # letters that two spellings of a name share
 
@@ -42,40 +44,47 @@ def lost_names(source: str, translation: str, languages: Direction) -> list[str]
     here, there = map(primary_language, languages)
     if here not in _OTHERS or there not in _OTHERS:
         return []
-    missing = [name for name in dict.fromkeys(_sure_names(source, here)) if not _begins_a_word(name, translation)]
+    names = _sure_names(source, here)
+    said = _beginnings(translation) if names else set()
+    missing = [name for name in dict.fromkeys(names) if _plain(name)[:_SHORTEST_BEGINNING] not in said]
     if not missing:
         return []
-    frequent = frequent_words(there)
-    new = {
-        word
-        for match in _WORD.finditer(translation)
-        if (word := match[0])[0].isupper()
-        and not _begins_a_word(word, source, is_whole=len(word) < _SHORTEST_BEGINNING)
-        and not (
-            (len(word) < _SHORTEST_BEGINNING or word.casefold() in frequent)
-            and _BEGINS_SENTENCE.search(translation, 0, match.start())
-        )
-    }
+    read, words, frequent = _beginnings(source), set(_WORD.findall(_plain(source))), frequent_words(there)
+    new = set()
+    for match in _WORD.finditer(translation):
+        word = _plain(match[0])
+        is_short = len(word) < _SHORTEST_BEGINNING
+        if not match[0][0].isupper() or (word in words if is_short else word[:_SHORTEST_BEGINNING] in read):
+            continue
+        if not ((is_short or match[0].casefold() in frequent) and _begins_sentence(translation, match.start())):
+            new.add(word)
     return missing if len(missing) > len(new) else []
 
 
-def _begins_a_word(name: str, text: str, *, is_whole: bool = False) -> bool:
-    """Whether a text has a word that begins as a name does, or is the name, in small letters too, and with other accents."""
-    beginning = without_accents(name)[:_SHORTEST_BEGINNING]
-    end = r"(?![^\W\d_])" if is_whole else ""
-    return re.search(rf"(?<![^\W\d_]){beginning}{end}", without_accents(text)) is not None
+def _plain(text: str) -> str:
+    return without_accents(text.casefold())
+
+
+def _beginnings(text: str) -> set[str]:
+    """How the words of a text begin, in small letters and without accents."""
+    return {word[:size] for word in _WORD.findall(_plain(text)) for size in (_SHORTEST, _SHORTEST_BEGINNING)}
+
+
+def _begins_sentence(text: str, place: int) -> bool:
+    return _BEGINS_SENTENCE.search(text, max(0, place - _MOST_MARKS), place) is not None
 
 
 def _sure_names(text: str, language: str) -> list[str]:
     matches = [*_WORD.finditer(text)]
     is_large = [each[0][0].isupper() for each in matches]
+    others = {*_OTHERS[language].split(), *re.split(r"[ /|]", NAMES[language])}
     found = []
     for place, match in enumerate(matches):
         word, beside = match[0], [*is_large[max(place - 1, 0) : place], *is_large[place + 1 : place + 2]]
         if not (word.istitle() and len(word) >= _SHORTEST) or any(beside) or word in STAND_INS:
             continue
         name = word.casefold()
-        is_other = {name, name.removesuffix("s")} & {*_OTHERS[language].split(), *re.split(r"[ /|]", NAMES[language])}
-        if not (is_other or _PEOPLE.fullmatch(name) or _BEGINS_SENTENCE.search(text, 0, match.start())):
+        is_other = name in others or name.removesuffix("s") in others or _PEOPLE.fullmatch(name)
+        if not (is_other or _begins_sentence(text, match.start())):
             found.append(word)
     return found
