@@ -1,5 +1,6 @@
 """Months and days of the week that a translation lacks are named, and come back where the model knows another one."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from transformer_cli.config import DecodingConfig, Direction, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.checks.doubts import DATES, doubts_about
-from transformer_cli.decoding.checks.months_and_days import stand_ins
+from transformer_cli.decoding.checks.months_and_days import has_other_months_or_days, stand_ins
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .stub_translators import StubEngine, stub_translator
@@ -147,3 +148,13 @@ def test_without_the_setting_a_lost_month_stays_lost() -> None:
     engine = KnowsFebruary(lambda text: [], TOKENIZER)
     [found] = translator_of(engine, repair=False).translate(["He left in November ."])
     assert (found.text, found.doubts) == ("Il est parti en sembre .", ())
+
+
+def test_a_word_that_stands_there_very_often_is_asked_for_once() -> None:
+    def seconds(times: int) -> float:
+        start = time.process_time()
+        has_other_months_or_days("may " * times, "oui " * times, Direction("en", "fr"))
+        return time.process_time() - start
+
+    seconds(10)
+    assert seconds(8000) < 20 * max(seconds(2000), 0.01)

@@ -226,15 +226,14 @@ def _named(text: str, language: str) -> dict[str, int]:
     """The names that surely are months or days of the week, casefolded -> their numbers."""
     items, pattern, _ = _known(language)
     sure = _SURE.get(language, {})
-    found = {}
+    names = set()
     for match in pattern.finditer(text):
         name = match[1].casefold()
         item = items.get(name)  # None for APR\u0130L: casefolded, \u0130 is two signs
-        if item is None or (item < _NUM_MONTHS and match[0] != match[1]):  # only days have a plural
-            continue
-        if name not in sure or re.search(sure[name], text) is not None:
-            found[name] = item
-    return found
+        if item is not None and (item >= _NUM_MONTHS or match[0] == match[1]):  # only days have a plural
+            names.add(name)
+    # Once for each name, as a text may have one very often; in the order of the table, so that no run differs.
+    return {name: item for name, item in items.items() if name in names and re.search(sure.get(name, ""), text)}
 
 
 def _is_abbreviated(said: str, item: int, language: str) -> bool:
