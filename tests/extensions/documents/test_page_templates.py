@@ -206,6 +206,12 @@ def test_the_condition_of_an_ending_does_not_divide_its_word(word: str) -> None:
     assert plain_text(segment.pieces) == "You have red items here"
 
 
+def test_the_condition_of_an_ending_encloses_the_same_ending_or_nothing() -> None:
+    page = "<p>The item{% if n %}s{% endif %}, the red car{% if m %}s{% endif %}.</p>"
+    assert upper(page) == "<p>THE ITEMS{% if n %}{% endif %}, THE RED CARS{% if m %}{% endif %}.</p>"
+    assert done(read_html(page.encode()), Identity()).data.decode() == page
+
+
 def test_an_environment_of_latex_holds_others_of_its_name() -> None:
     formula = r"\begin{array} a \begin{array} b \end{array} words \end{array}"
     assert upper(f"<p>Hello {formula} today</p>") == f"<p>HELLO {formula} TODAY</p>"

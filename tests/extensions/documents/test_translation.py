@@ -415,6 +415,11 @@ def test_the_model_reads_a_word_without_the_placeholder_that_touches_it() -> Non
         ("{{#if a}}A dog{{else}}A cat{{/if}}", "{{#if a}}DOG A{{else}}CAT A{{/if}}"),
         ("A <% if y %>red dog<% end %>", "A <% if y %>DOG RED<% end %>"),
         ("Two car{% if n %}s{% endif %} run", "RUN CARS{% if n %}{% endif %} TWO"),
+        ("Two car{% if n %}s{% endif %}.", "CARS{% if n %}{% endif %}. TWO"),
+        (
+            "Two car{% if n %}s{% endif %} run{% if n %}s{% endif %}!",
+            "RUNS{% if n %}{% endif %}! CARS{% if n %}{% endif %} TWO",
+        ),
         ("A {# red #} dog", "{# red #} DOG A"),
         ("A {{red}} dog", "DOG {{red}} A"),
         ("see #end of it", "IT OF #end SEE"),

@@ -212,18 +212,33 @@ def _with_whole_words(text: str, parts: list[TemplatePart]) -> list[TemplatePart
     """Parts in which the condition of an ending does not divide its word: item{% if n > 1 %}s{% endif %}."""
     kept = list(parts)
     for at, (part, following) in enumerate(pairwise(parts)):
-        ending = text[part.end : following.start]
-        if (
-            part.kind is following.kind is PartKind.STATEMENT
-            and text[part.start - 1 : part.start].isalpha()
-            and len(ending) <= _LONGEST_ENDING
-            and ending.isalpha()
-            and ending.islower()
-            and _CONDITION.match(text, part.start)
-            and not text[following.end : following.end + 1].isalpha()
+        if part.kind is following.kind is PartKind.STATEMENT and encloses_ending(
+            text[part.start - 1 : part.start],
+            text[part.start : part.end],
+            text[part.end : following.start],
+            text[following.end : following.end + 1],
         ):
             kept[at : at + 2] = (part._replace(kind=PartKind.COMMENT), following._replace(kind=PartKind.COMMENT))
     return kept
+
+
+def encloses_ending(before: str, condition: str, ending: str, behind: str) -> bool:
+    """Whether a condition and what follows it enclose the ending of a word: item{% if n > 1 %}s{% endif %}.
+
+    Args:
+        before: the character before the condition; empty if there is none.
+        condition: as it stands in the file.
+        ending: what stands between the two.
+        behind: the character behind the second one; empty if there is none.
+    """
+    return (
+        before.isalpha()
+        and len(ending) <= _LONGEST_ENDING
+        and ending.isalpha()
+        and ending.islower()
+        and _CONDITION.match(condition) is not None
+        and not behind.isalpha()
+    )
 
 
 def masked_parts(text: str, parts: list[TemplatePart]) -> str:

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.inline_text import (
     MarkedPoint,
     MarkedRange,
 )
+from transformer_cli.extensions.documents.page_templates import encloses_ending
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
@@ -460,7 +461,8 @@ class _Placement:
             inner.append((first, last, number, pieces))
         taken = sorted(child.target for child in node.children if child.target[0] < child.target[1])
         taken_in_order = OrderedExtents(taken)
-        for number, point in enumerate(node.points):
+        places = []
+        for point in node.points:
             first, last = self._extent_of_pieces((point.place, point.place))
             place = min(max(self._place_beside(point.place), first), last)
             place = min(max(place, start), end)
@@ -468,6 +470,13 @@ class _Placement:
             place = taken[around[0]][1] if around else place
             if self._in_copied_text((point.place, point.place)) is None:
                 place = self._outside_spans((place, place), (start, end))[1]
+            places.append(place)
+        for number, point in enumerate(node.points):
+            place = places[number]
+            if number + 1 < len(places) and self._loses_its_ending(
+                node.points[number : number + 2], place, places[number + 1]
+            ):
+                place = places[number + 1]
             pieces = [point.markup]
             apart = self._with_space(pieces, place) if point.is_apart else pieces
             inner.append((place, place, number, apart))
@@ -477,6 +486,14 @@ class _Placement:
             result += pieces
             start = last
         return merged([*result, *self._source.with_words(self._target[start:end])])
+
+    def _loses_its_ending(self, points: Sequence[MarkedPoint], place: int, end: int) -> bool:
+        """Whether a condition that encloses the ending of a word would enclose anything else at these places of its two points."""
+        text, (condition, following) = self._source.text, points
+        first, last = condition.place, following.place
+        ending = text[first:last]
+        is_of_ending = encloses_ending(text[first - 1 : first], condition.markup.raw, ending, text[last : last + 1])
+        return is_of_ending and self._target[place:end] != ending
 
     def _with_space(self, pieces: list[Piece], place: int) -> list[Piece]:
         """Markup that had white space on both sides, with some on the side where the translation has none."""
