@@ -75,6 +75,13 @@ def test_signs_follow_their_words() -> None:
     assert with_signs(bare, "Il cane rosso dorme.", [(0, 0), (1, 2), (2, 1), (3, 3)]) == ("Il cane (rosso) -> dorme.")
 
 
+@pytest.mark.parametrize("mark", ["[x]", "(a)", "(2)", "- [x]"])
+def test_the_mark_of_a_list_is_no_pair_around_a_word(mark: str) -> None:
+    assert without_signs(f"{mark} eggs (12)").text == f"{mark} eggs 12"
+    assert without_signs("[x].").text == "x."
+    assert without_signs("| 2 | [#4](a.html) |").text == "2 4"
+
+
 @pytest.mark.parametrize(
     ("line", "translation", "links"),
     [

@@ -55,8 +55,7 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
         visible: the line with all letters of protected spans hidden, of the same length; None: nothing is protected.
     """
     visible = line if visible is None else visible
-    beginning = _BEGINNING.match(line)
-    start = beginning.end() if beginning else 0
+    start = end_of_marks(line)
     dash = _DASH_OF_SPEECH.match(visible, start)
     start += dash is not None and visible[start + 1].isupper()
     if _COLUMN_GAP.search(visible, start) or _WIDE_GAP.search(visible, start):
@@ -64,6 +63,12 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     else:
         cells = [_stripped(visible, start, len(visible))]
     return [cell for cell in cells if _has_letter(visible, cell)]
+
+
+def end_of_marks(line: str) -> int:
+    """Where the indentation, the times and the marks of a list at the beginning of a line end."""
+    beginning = _BEGINNING.match(line)
+    return beginning.end() if beginning else 0
 
 
 # In this and the following patterns, white space is read once: from its first character on, and as a whole. Else the time for

@@ -527,6 +527,12 @@ def test_a_line_through_words_is_not_on_the_spaces_beside_them() -> None:
         found = result(given)
         of_line = "strike" if line is struck else "u"
         assert shown(found) == [[("b", "BIG"), ("", " "), ("i", "DOG"), ("", " "), (of_line, "STRIKETHROUGH")]]
+    # The same where the text beside it has the space: the line of a link is longer than what stands before it.
+    line = '<w:rPr><w:u w:val="single"/></w:rPr>'
+    found = result(run("Hello world ") + f"<w:hyperlink>{run('this is a long link', line)}</w:hyperlink>")
+    assert shown(found) == [[("", "HELLO WORLD "), ("u", "THIS IS A LONG LINK")]]
+    # In text that has such a line everywhere, the spaces have it, too.
+    assert shown(result(run("a big dog", line))) == [[("u", "A BIG DOG")]]
     # A format that nobody sees on a space is still that of most of the text.
     assert shown(result(run("the", BOLD) + run(" ") + run("big dog", subscript)))[0][-1] == ("vertAlign", " BIG DOG")
 

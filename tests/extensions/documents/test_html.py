@@ -200,7 +200,7 @@ def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
 
 
 def test_entities_and_scripts_stay() -> None:
-    page = "<script>var a = '<p>no</p>';</script><style>p > b {}</style><p>Fish &amp; chips</p>"
+    page = "<script>var a = '<p>no</p>';</script><style>p > b {}</style><mj-style>.blue dog {}</mj-style><p>Fish &amp; chips</p>"
     assert upper(page) == page[: page.index("<p>Fish")] + "<p>FISH &amp; CHIPS</p>"
 
 

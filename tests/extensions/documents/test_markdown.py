@@ -907,6 +907,8 @@ def test_code_between_two_commands_stays(beginning: str, end: str, code: str) ->
     assert upper(f"One:\n{part}\nTwo.\n\n{part}\n\nThree.\n") == f"ONE:\n{part}\nTWO.\n\n{part}\n\nTHREE.\n"
     in_item = part.replace("\n", "\n  ")
     assert upper(f"* One:\n\n  {in_item}\n\n  Two.\n* Three.\n") == f"* ONE:\n\n  {in_item}\n\n  TWO.\n* THREE.\n"
+    in_quotation = part.replace("\n", "\n> ")
+    assert upper(f"> One:\n> {in_quotation}\n> Two.\n\nThree.\n") == f"> ONE:\n> {in_quotation}\n> TWO.\n\nTHREE.\n"
 
 
 def test_code_between_two_commands_in_a_line_stays() -> None:

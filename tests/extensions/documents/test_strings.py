@@ -101,6 +101,13 @@ def test_a_pattern_chooses_names_for_programs_too() -> None:
         ("en", ("locale",), False),
         ("en", ("a", 0, "Language"), False),
         ("English", ("language",), True),
+        ("wrapper/dists", ("distributionPath",), False),
+        ("docs/guide", ("help", "docs_url"), False),
+        ("app/views", ("view-dir",), False),
+        ("Up/Down", ("dir",), True),
+        ("your home page", ("url",), True),
+        ("and/or", ("purl",), True),
+        ("wrapper/dists", ("pathological",), True),
         ("Good day", ("hello",), True),
     ],
 )

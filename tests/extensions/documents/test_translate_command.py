@@ -135,6 +135,9 @@ def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(n
     [
         ("a.php", "a page with code", ".html"),
         ("a.vue", "a page with code", ".html"),
+        ("a.html.twig", "a template", ".html"),
+        ("a.mjml", "a template", ".html"),
+        ("a.markdoc", "Markdown with tags", ".md"),
         ("a.jsonc", "JSON with comments", ".json"),
         ("a.dita", "DITA", ".html"),
         ("a.docbook", "DocBook", ".html"),

@@ -33,12 +33,7 @@ from transformer_cli.decoding.translation import Line, Translation, joined, with
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import plain_quotes
-from transformer_cli.text.sentences import (
-    as_inner_part,
-    ends_sentence,
-    has_odd_case,
-    with_final_mark_of,
-)
+from transformer_cli.text.sentences import as_inner_part, end_of_marks, ends_sentence, has_odd_case, with_final_mark_of
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
 if TYPE_CHECKING:  # it calls this module
@@ -333,12 +328,17 @@ class _Bare(NamedTuple):
 
 
 def _places_of_signs(text: str) -> list[tuple[int, int]]:
-    """Where signs stand that a translation can get back; none inside of what is protected as a word or a number."""
+    """Where signs stand that a translation can get back; none inside of what is protected as a word or a number.
+
+    The mark of a list with a letter or a number, such as [x] and (2), stays as it is.
+    """
     spans = find_spans(text)
+    beginning = end_of_marks(text)
+    beginning = beginning if any(map(str.isalnum, text[:beginning])) else 0
     whole = [(each.start, each.end) for each in spans if each.kind in (SpanKind.WORD, SpanKind.NUMBER)]
     marks = [(each.start, each.end) for each in spans if each.kind in (SpanKind.TAG, SpanKind.MARK)]
     found = list(marks)
-    for match in _SIGNS.finditer(text):
+    for match in _SIGNS.finditer(text, beginning):
         place = match.span()
         is_link = match[0].startswith("](")
         if _touches(marks, place):

@@ -288,7 +288,7 @@ class _Style:
         of_spaces: Counter[str] = Counter()
         for atom in atoms:
             sizes[atom.run_format or ""] += len(atom.text.strip())
-            if atom.text and not atom.text.strip():
+            if atom.text.strip() != atom.text:
                 of_spaces[atom.run_format or ""] += 1
         usual = sizes.most_common(1)[0][0] if sizes else ""
         # The spaces between ranges get the usual format, and a line through or below them would be new.

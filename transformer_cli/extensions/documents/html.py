@@ -98,7 +98,7 @@ _MARKUP = re.compile(
     re.VERBOSE,
 )
 # Their content is no markup: it goes to their end tag. That of <noframes> and <noembed> is a page for other browsers.
-_RAW = frozenset(["script", "style", "xmp", "iframe", "textarea", "title", "plaintext"])
+_RAW = frozenset(["script", "style", "mj-style", "xmp", "iframe", "textarea", "title", "plaintext"])
 # Raw elements whose content is text.
 _WITH_TEXT = frozenset(["title"])
 
@@ -280,7 +280,9 @@ _VOID = _POINTS | _names("base br col embed frame hr link meta")
 # Elements whose content is not translated. Inside a sentence they take the place of a word (code),
 CODE = _names("code kbd math samp svg var")
 # or of nothing,
-_INVISIBLE = _names("audio canvas datalist iframe object picture rp rt rtc script style template textarea video xmp")
+_INVISIBLE = _names(
+    "audio canvas datalist iframe mj-style object picture rp rt rtc script style template textarea video xmp"
+)
 # Of these, the texts inside are texts of their own.
 _WITH_INNER_TEXTS = _names("audio canvas datalist object picture template video")
 # Elements and classes of fonts whose signs have names: the word <i class="material-icons">home</i> is a picture.

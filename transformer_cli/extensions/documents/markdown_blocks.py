@@ -46,16 +46,16 @@ _KEPT = re.compile(
     r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
 )
-# Code of Jekyll, Hexo and GitBook, and of Hugo: {% highlight ruby %}, {{< highlight go >}}.
+_QUOTATION = r"(?: {0,3}>)*"
+# Code of Jekyll, Hexo and GitBook, and of Hugo: {% highlight ruby %}, {{< highlight go >}}; also in a quotation.
 _BEGINNING_OF_CODE = re.compile(
-    rf"[ \t]*(?:\{{%-?|\{{\{{[<%])[ \t]*(?P<name>{COMMANDS_WITH_CODE})(?![\w-])[^{{}}]*+\}}{{1,2}}[ \t]*"
+    rf"{_QUOTATION}[ \t]*(?:\{{%-?|\{{\{{[<%])[ \t]*(?P<name>{COMMANDS_WITH_CODE})(?![\w-])[^{{}}]*+\}}{{1,2}}[ \t]*"
 )
 _END_OF_CODE = re.compile(
-    rf"[ \t]*(?:\{{%-?[ \t]*end|\{{\{{[<%][ \t]*/[ \t]*)(?P<name>{COMMANDS_WITH_CODE})[ \t]*-?[>%]\}}{{1,2}}[ \t]*"
+    rf"{_QUOTATION}[ \t]*(?:\{{%-?[ \t]*end|\{{\{{[<%][ \t]*/[ \t]*)(?P<name>{COMMANDS_WITH_CODE})[ \t]*-?[>%]\}}{{1,2}}[ \t]*"
 )
 _FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
 # Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines; also in a quotation.
-_QUOTATION = r"(?: {0,3}>)*"
 _MARK_OF_QUOTATION = re.compile(_QUOTATION)
 _GRID = re.compile(rf"{_QUOTATION} {{0,3}}\+[-=:]{{2,}}[-=:+]*\+[ \t]*")
 _GRID_ROW = re.compile(rf"{_QUOTATION} {{0,3}}[+|].*")
@@ -63,7 +63,8 @@ _DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{2,}}(?: +-{{1,}})+ *")
 _LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r"[ \t]*\{[{%]| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    _QUOTATION
+    + r"[ \t]*\{[{%]| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.

@@ -76,6 +76,11 @@ _LONGEST_NAME = 200
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
 # The values of base_locale, defaultLanguage and languages are names of languages.
 _KEY_OF_LANGUAGE = re.compile(r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?")
+# The value of distributionPath is a path, wrapper/dists, but that of a label is none: "dir": "Up/Down".
+_KEY_OF_PATH = re.compile(
+    r"(?:.*[\W_])?(?:path|dir|directory|url|uri|href|src)|.*[a-z](?:Path|Dir|Directory|Ur[il]|Href|Src)"
+)
+_SMALL_PATH = re.compile(r"[a-z\d]+(?:/[a-z\d]+)+/?")
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
 _KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
 # In JSON and YAML so is that of type, if it is one small word: "type": "table", but not "type": "Savings account"; the keys of
@@ -121,6 +126,8 @@ def _is_text(value: str, key: str) -> bool:
     if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
     if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME.fullmatch(value)):
+        return False
+    if _KEY_OF_PATH.fullmatch(key) and _SMALL_PATH.fullmatch(value):
         return False
     # A placeholder in a path is a part of it, as in %{folder}/en.yml, but {price}/month is text.
     name = _PLACEHOLDER_IN_PATH.sub("x", value) if "/" in value else value

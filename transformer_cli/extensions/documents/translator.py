@@ -481,9 +481,9 @@ def _balancing(text: str) -> list[_Insertion]:
     for place in taken:
         sign = text[place]
         if sign in BRACKETS and place + 1 in starts:
-            found.append(_Insertion(starts[place + 1], BRACKETS[sign]))
+            found.append(_Insertion(_edge_of_word(text, starts[place + 1], 1), BRACKETS[sign]))
         elif sign in opening_of and place in ends:
-            found.append(_Insertion(ends[place], opening_of[sign]))
+            found.append(_Insertion(_edge_of_word(text, ends[place], -1), opening_of[sign]))
         else:
             found.append(_Insertion(place, ""))
             # rule][Section, name[needed; not dog(s
@@ -491,6 +491,13 @@ def _balancing(text: str) -> list[_Insertion]:
             if sign in BRACKETS and is_between and place + 1 not in taken:
                 found.append(_Insertion(place + 1, " "))
     return found
+
+
+def _edge_of_word(text: str, place: int, step: int) -> int:
+    """The place itself, or, in the middle of a word such as 256x256, the nearest one in a direction at its edge."""
+    while 0 < place < len(text) and text[place - 1 : place + 1].isalnum():
+        place += step
+    return place
 
 
 def _edited(answer: CheckedAnswer, changes: Sequence[_Insertion]) -> CheckedAnswer:
