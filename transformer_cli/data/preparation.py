@@ -171,7 +171,8 @@ def prepare_data(
     with staged_folder(folder) as partial:
         watching = nullcontext() if watched is None else watched.unchanged(sought)
         keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
-        with watching, keeping, recorded_warnings() as found_odd:
+        recording = recorded_warnings() if has_files else nullcontext({})  # our own corpora have nothing odd
+        with watching, keeping, recording as found_odd:
             _build(config, partial, tokenizers, found_odd, has_begun=has_begun)
         seal(partial, sought)
     return open_unchecked(config, folder, sought)
