@@ -293,7 +293,7 @@ ALL_COMMANDS = {
 @pytest.mark.parametrize("name", ALL_COMMANDS)
 def test_the_list_of_commands_says_of_each_the_first_sentence_of_its_help(name: str) -> None:
     first, *below = name.split()
-    command = cli.Commands()[first]
+    command = cli.Commands(cli.COMMANDS)[first]
     for one in below:
         command = command.commands[one]
     assert command.get_short_help_str(200) == ALL_COMMANDS[name].help
@@ -305,7 +305,7 @@ import sys
 from transformer_cli.cli import COMMANDS, Commands
 heavy = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "tqdm", "sacrebleu"}
 for name, entry in COMMANDS.items():
-    made = [Commands()[name], *Commands(entry.commands).values()]
+    made = [Commands(COMMANDS)[name], *Commands(entry.commands).values()]
     if found := heavy & {*sys.modules}:
         sys.exit(f"{name}: {found}")
 """

@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from pkgutil import resolve_name
 from types import MappingProxyType
@@ -574,12 +575,12 @@ def _refusal(sentence: str, ctx: Any) -> UsageError:
     )
 
 
+@dataclass(frozen=True, eq=False)
 class Commands(Mapping[str, Any]):
     """The commands of a table by name, as objects of Typer that parse their arguments; each is imported when it is asked for."""
 
-    def __init__(self, table: Mapping[str, Entry] = COMMANDS) -> None:
-        self.table = table
-        self._made: dict[str, Any] = {}
+    table: Mapping[str, Entry]
+    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
@@ -608,7 +609,7 @@ class LazyGroup(CarefulGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = Commands()  # type: ignore[assignment]  # Typer asks for a mapping that it could change
+        self.commands = Commands(COMMANDS)  # type: ignore[assignment]  # Typer asks for a mapping that it could change
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first argument names, and the arguments behind it.

@@ -277,7 +277,7 @@ def translate_command(
     if of_input and (memory or glossary) and input_file is not None and input_file.is_file():
         beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
         of_input = beside(input_file.read_bytes(), encoding)
-    if sentences and _are_words_of_one(sentences):
+    if sentences and len(sentences) > 1 and _are_words_of_one(sentences):
         logger.warning("each argument is a sentence of its own: write one sentence in quotation marks")
     if input_file or document_format or columns or values or of_input:
         document = resolve_name(f"{DOCUMENTS}:chosen_document")(
@@ -297,9 +297,9 @@ def translate_command(
 
 
 def _are_words_of_one(sentences: list[str]) -> bool:
-    """Whether the arguments look like the words of one sentence without quotation marks; sentences of Chinese have no spaces either."""
+    """Whether several arguments look like the words of one sentence without quotation marks; sentences of Chinese have no spaces either."""
     ends = (one[-1:].isalnum() for one in sentences[:-1])
     are_words = not any(" " in one for one in sentences) and any(map(str.isascii, sentences))
     # Of two arguments, the second may be a word of its own or a name; a file is told of elsewhere.
     is_long = len(sentences) > 2 or (sentences[-1][:1].islower() and not any(map(os.path.exists, sentences)))
-    return len(sentences) > 1 and are_words and all(ends) and is_long
+    return are_words and all(ends) and is_long

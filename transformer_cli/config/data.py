@@ -225,7 +225,7 @@ class LanguageData(DataSection):
     """Read a tag such as <2it> before each source also if the data have one target language only: needed to fine-tune a model of several target languages on one of them. With several target languages there is always a tag."""
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:
-        [written] = super().directions_of(corpus)
+        written = Direction(self.source_language, self.target_language)
         return (written, written.reverse) if self.both_directions else (written,)
 
 

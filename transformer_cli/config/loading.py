@@ -264,7 +264,8 @@ def apply_override(settings: dict[str, Any], override: str) -> None:
         if isinstance(section, list):
             section = section[_index(section, name, parsed)]
             continue
-        _require_section(section, name, depth, parsed, section)
+        if name.is_in_brackets or not isinstance(section, Mapping):
+            raise _no_section(name, depth, parsed, section)
         if section.get(name.text) is None:  # a section that is missing is made
             section[name.text] = Mapping()
             section.lines[name.text] = f"--set {override}"
@@ -272,7 +273,8 @@ def apply_override(settings: dict[str, Any], override: str) -> None:
     if isinstance(section, list):
         section[_index(section, last, parsed)] = parsed.value
         return
-    _require_section(section, last, len(parents), parsed, settings)
+    if last.is_in_brackets or not isinstance(section, Mapping):
+        raise _no_section(last, len(parents), parsed, settings)
     section[last.text] = parsed.value
     section.lines[last.text] = f"--set {override}"
 
@@ -309,15 +311,15 @@ def _parse(override: str) -> _Override:
     return _Override(override, tuple(names), value)
 
 
-def _require_section(section: Any, name: _Name, depth: int, override: _Override, settings: Any) -> None:
+def _no_section(name: _Name, depth: int, override: _Override, settings: Any) -> ConfigError:
+    """The error for what stands before a name, and is no section: a list is expected for an index, a section for another name."""
     where = override.path(depth)
-    if name.is_in_brackets:
-        data = settings.get("data") if isinstance(settings, dict) else None
-        path = override.path()
-        suggestion = f"; did you mean {path}?" if path in set(setting_paths(data)) else ""
-        raise override.refusal(f"{where or 'a config'} is not a list{suggestion}")
-    if not isinstance(section, Mapping):
-        raise override.refusal(f"{where} is not a section")
+    if not name.is_in_brackets:
+        return override.refusal(f"{where} is not a section")
+    data = settings.get("data") if isinstance(settings, dict) else None
+    path = override.path()
+    suggestion = f"; did you mean {path}?" if path in set(setting_paths(data)) else ""
+    return override.refusal(f"{where or 'a config'} is not a list{suggestion}")
 
 
 def _index(section: Sequence[Any], name: _Name, override: _Override) -> int:

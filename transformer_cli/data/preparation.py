@@ -8,7 +8,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -171,7 +171,9 @@ def prepare_data(
     with staged_folder(folder) as partial:
         watching = nullcontext() if watched is None else watched.unchanged(sought)
         keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
-        with watching, keeping, recorded_warnings() as found_odd:
+        # What is generated, or comes with the package, has nothing odd.
+        recording: AbstractContextManager[Iterable[str]] = recorded_warnings() if has_files else nullcontext(())
+        with watching, keeping, recording as found_odd:
             _build(config, partial, tokenizers, found_odd, has_begun=has_begun)
         seal(partial, sought)
     return open_unchecked(config, folder, sought)

@@ -128,12 +128,6 @@ def length_penalty(length: int, normalization: str, alpha: float) -> float:
     return base**alpha
 
 
-def per_token(ids: TokenIds, options: DecodingConfig) -> float:
-    """What the score of a hypothesis is multiplied with for the mean log-probability of its tokens."""
-    length = max(1, len(ids))
-    return length_penalty(length, options.length_normalization, options.length_penalty) / length
-
-
 def score_of_given(explanation: Explanation, options: DecodingConfig) -> float:
     """The score that a search with these options gives the target of an explanation."""
     log_probability = float(explanation.token_log_probs.sum(dtype="float64"))
@@ -153,7 +147,10 @@ def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float 
     """
     if options.coverage_penalty or options.sampling is not None or not hypothesis.ids:
         return None
-    return math.exp(min(0.0, hypothesis.score * per_token(hypothesis.ids, options)))
+    length = len(hypothesis.ids)
+    # What the score is multiplied with for the mean log-probability of the tokens.
+    per_token = length_penalty(length, options.length_normalization, options.length_penalty) / length
+    return math.exp(min(0.0, hypothesis.score * per_token))
 
 
 # Settings of decoding. An engine or a fast form of a search lists those that it knows. So a setting that is new does

@@ -233,16 +233,13 @@ class TextPipeline:
 
     def doubts_about_words(self, translation: Translation) -> tuple[str, ...]:
         """That training has not seen some words of the source, and that some words of the translation are made up."""
-        unseen, made_up = self.unseen_words(translation), self._made_up_words(translation)
+        unseen, made_up = self.unseen_words(translation), tuple[str, ...]()
+        written = self.seen_words.written if isinstance(self.seen_words, SeenWords) else None
+        if written is not None and not (translation.is_untranslated or translation.is_from_memory):
+            given = (translation.source, *(term.target for term in translation.terms))
+            made_up = made_up_words(" ".join(given), translation.text, written)
         named = ((UNSEEN, unseen), (MADE_UP, made_up))
         return tuple(f"{doubt}: {', '.join(words)}" for doubt, words in named if words)
-
-    def _made_up_words(self, translation: Translation) -> tuple[str, ...]:
-        written = self.seen_words.written if isinstance(self.seen_words, SeenWords) else None
-        if written is None or translation.is_untranslated or translation.is_from_memory:
-            return ()
-        given = (translation.source, *(term.target for term in translation.terms))
-        return made_up_words(" ".join(given), translation.text, written)
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A line as one text with its parts; see `prepared`."""

@@ -338,8 +338,6 @@ def is_one_piece(piece: str) -> bool:
 
 def count_signs_and_spaces(text: str) -> tuple[int, int]:
     """Two numbers: signs of scripts without spaces in a text, and single spaces between two such signs."""
-    if text.isascii():
-        return 0, 0
     num_signs = sum(map(len, re.findall(_SIGNS, text)))
     return num_signs, len(re.findall(_SPACED_SIGNS, text)) if num_signs else 0
 

@@ -76,8 +76,11 @@ def word_pattern(language: str) -> re.Pattern[str]:
 
 
 def possessed_words(text: str, language: str) -> list[re.Match[str]]:
-    """Where an English text says that something belongs to a common noun; a list of words has what belongs as `possessed` writes it."""
-    if _MAY_POSSESS.search(text) is None or primary_language(language) != "en":
+    """Where an English text says that something belongs to a common noun; a list of words has what belongs as `possessed` writes it.
+
+    Most texts have no match of `MAY_POSSESS`, so this is not asked of them.
+    """
+    if primary_language(language) != "en":
         return []
     if _OPENING_QUOTE.search(text) is not None:  # "he likes 'dogs' and cats"
         return []
@@ -346,24 +349,22 @@ def unseen_words(source: str, translation: str, seen: Container[str], language: 
         seen: the words that training has seen, in any case.
         language: of the source.
     """
-    pattern = word_pattern(language)
-    of_somebody = {
-        folded(match[0]): match[0]
-        for match in possessed_words(source, language)
-        if possessed(match) not in seen and KNOWS_POSSESSED in seen
-    }
-    of_source = plain_words(source) if pattern is _WORD and is_plain(source) else pattern.findall(source)
+    found: dict[str, str] = {}
+    if _MAY_POSSESS.search(source) is not None and KNOWS_POSSESSED in seen:
+        of_somebody = possessed_words(source, language)
+        found = {folded(match[0]): match[0] for match in of_somebody if possessed(match) not in seen}
+    is_spaced = has_spaces(language)
+    pattern = _WORD if is_spaced else _LETTER
+    of_source = plain_words(source) if is_spaced and is_plain(source) else pattern.findall(source)
     if all(map(seen.__contains__, of_source)):
-        return tuple(of_somebody.values())  # most sentences need no further look
+        return tuple(found.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
     spans = find_spans(source)
     between_words = [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)]
     text = masked(masked(source, spans, "0"), between_words, " ")
     words = list(pattern.finditer(text))
-    is_spaced = has_spaces(language)
     is_heading = not any(word[0][0].islower() for word in words)
     may_begin_large = is_heading or primary_language(language) in LANGUAGES_WITH_CAPITAL_NOUNS
-    found = of_somebody
     end = 0
     written: set[str] | None = None
     for number, match in enumerate(words):

@@ -102,8 +102,9 @@ def _has_spaced_words(texts: Iterable[str]) -> bool:
     """Whether the texts have spaces between the words of a script that is usually written without."""
     num_signs = num_spaces = 0
     for text in texts:
-        signs, spaces = count_signs_and_spaces(text)
-        num_signs, num_spaces = num_signs + signs, num_spaces + spaces
+        if not text.isascii():
+            signs, spaces = count_signs_and_spaces(text)
+            num_signs, num_spaces = num_signs + signs, num_spaces + spaces
     return are_spaced_words(num_signs, num_spaces)
 
 

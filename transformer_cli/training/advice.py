@@ -142,7 +142,9 @@ class Plan:
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
     training = config.training
-    found = [*_of_the_schedule(plan, config), *_of_its_end(plan, config)]
+    found = _of_the_schedule(plan, config)
+    if training.max_epochs is not None:
+        found += _of_its_end(plan, config)
     found += _of_the_intervals(plan, config)
     if training.schedule == "plateau":
         found += _of_the_plateau(plan, training)

@@ -495,7 +495,7 @@ def generate_sequences(data: SequencesData, split: SplitName, *, seed: int) -> I
         while True:
             words = [*first, *numbers.choices(symbols, k=numbers.choice(lengths) - len(first))]
             source = " ".join(words)
-            if _share(source) in share:
+            if int.from_bytes(sha256(source.encode()).digest()[:8], "big") % _NUM_SHARES in share:
                 break
         yield SentencePair(source, " ".join(_TARGETS[data.task](words)))
 
@@ -525,7 +525,3 @@ def _splits_are_apart(data: SequencesData) -> bool:
     if data.task == "drop-first":
         num_choices, length = num_choices - 1, length - 1
     return data.task != "memorise" and num_choices**length >= _NUM_SHARES * NUM_HELD_OUT_PAIRS
-
-
-def _share(source: str) -> int:
-    return int.from_bytes(sha256(source.encode()).digest()[:8], "big") % _NUM_SHARES
