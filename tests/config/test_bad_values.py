@@ -19,6 +19,7 @@ import yaml
 from transformer_cli.config import Config, to_yaml
 from transformer_cli.config.data import TOKENIZER_KINDS, KindName
 from transformer_cli.config.loading import check_settings, parse_yaml
+from transformer_cli.config.refusal import _OFF_WITH_NULL
 from transformer_cli.process.errors import ConfigError
 
 Path = tuple[str | int, ...]
@@ -300,6 +301,22 @@ def test_a_number_may_be_written_as_people_write_it(written: str, number: float)
     text, _ = config_text(Setting("phrasebook", ("training", "learning_rate"), {}))
     config = check_settings(parse_yaml(text.replace(MARK, written), "a"), "a")
     assert config.training.learning_rate == number
+
+
+@pytest.mark.parametrize("zero", ["0", "0.0", "false"])
+def test_where_other_programs_write_0_for_none_null_is_named(zero: str) -> None:
+    """fairseq's `--clip-norm 0.0`."""
+    text = f"name: a\ndata: {{source: phrasebook}}\ntraining: {{max_steps: 1, batch_tokens: 9, clip_norm: {zero}}}"
+    with pytest.raises(ConfigError, match=r"training\.clip_norm: .* is expected, found") as refused:
+        check_settings(parse_yaml(text, "a.yaml"), "a.yaml")
+    assert refused.value.hint == "null turns it off: training.clip_norm=null"
+
+
+def test_what_null_turns_off_is_a_setting_that_takes_null_and_not_0() -> None:
+    ours = {".".join(map(str, setting.path)): setting.schema for setting in SETTINGS}
+    for name in _OFF_WITH_NULL:
+        assert accepts(ours[name], None)
+        assert not accepts(ours[name], 0)
 
 
 def test_where_a_number_or_a_word_is_expected_both_are_told() -> None:

@@ -88,7 +88,9 @@ def test_the_best_of_several_come_in_the_new_order() -> None:
 
 @pytest.mark.long
 def test_the_setting_is_in_the_signature_of_scores() -> None:
-    assert conditions_of(rescoring()) == ("keep_text:no|repair:no|rescore:forward:run:0.5+right-to-left:run:2")
+    assert conditions_of(rescoring()) == (
+        "keep_text:no|repair:no|split_sentences:yes|rescore:forward:run:0.5+right-to-left:run:2"
+    )
     assert "rescore" not in conditions_of(replace(rescoring(), rescorers=()))
 
 

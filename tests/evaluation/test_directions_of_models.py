@@ -89,7 +89,8 @@ def test_the_scores_are_the_means_of_those_of_the_directions(both: Translator) -
         expected = score_corpus(hypotheses, [pair.target for pair in pairs], ["chrf", "cer"])
         of_direction = report.directions[number]
         assert of_direction.scores == [
-            score._replace(signature=f"{score.signature}|keep_text:no|repair:no") for score in expected
+            score._replace(signature=f"{score.signature}|keep_text:no|repair:no|split_sentences:yes")
+            for score in expected
         ]
         assert of_direction.num_sentences == len(pairs)
         alone = validate(both.towards(to), pairs, scores=[])

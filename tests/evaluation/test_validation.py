@@ -19,7 +19,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation.metrics import score_corpus
-from transformer_cli.evaluation.validation import ValidationReport, validate
+from transformer_cli.evaluation.validation import ValidationReport, conditions_of, validate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import DataError
@@ -62,8 +62,7 @@ def translator(
     *,
     batch_tokens: int = 4096,
     data: DataConfig | None = None,
-    keep_text: bool = True,
-    repair: bool = False,
+    **of_the_text: bool,
 ) -> Translator:
     model = model or model_of(tokenizers)
     config = Config(
@@ -71,7 +70,9 @@ def translator(
         data=data or PhrasebookData(),
         model=model.config,
         training=TrainingConfig(max_steps=1, batch_sentences=1),
-        decoding=DecodingConfig(beam_size=2, batch_tokens=batch_tokens, keep_text=keep_text, repair=repair),
+        decoding=DecodingConfig.model_validate(
+            {"beam_size": 2, "batch_tokens": batch_tokens, "repair": False, **of_the_text}
+        ),
     )
     machine = Machine(torch.device("cpu"), torch.float32)
     return build_translator(model, *tokenizers, config, machine)
@@ -129,7 +130,7 @@ def test_scores_are_of_decoded_text_against_the_references_as_they_are(
     references = [pair.target for pair in pairs]
     of_texts = score_corpus(texts, references, names, target_language="it")
     assert report.scores == [
-        score._replace(signature=f"{score.signature}|keep_text:yes|repair:no") for score in of_texts
+        score._replace(signature=f"{score.signature}|keep_text:yes|repair:no|split_sentences:yes") for score in of_texts
     ]
 
 
@@ -141,7 +142,19 @@ def test_the_signature_says_whether_the_guards_of_the_text_were_on(
         of = translator(tokenizers, keep_text=is_on, repair=is_on)
         for with_intervals in (True, False):
             report = validate(of, PAIRS, scores=["bleu"], with_intervals=with_intervals)
-            assert report.scores[0].signature.endswith(f"|keep_text:{said}|repair:{said}")
+            assert f"|keep_text:{said}|repair:{said}|" in report.scores[0].signature
+
+
+def test_the_signature_says_how_lines_were_read(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    """Two sentences in a line: split, they have another score, so the signatures must differ, too."""
+
+    def signature(**settings: bool) -> str:
+        return conditions_of(translator(tokenizers, **settings))
+
+    assert signature() == "keep_text:yes|repair:no|split_sentences:yes"
+    assert signature(split_sentences=False) == "keep_text:yes|repair:no|split_sentences:no"
+    whole = dict.fromkeys(("split_sentences", "keep_layout", "known_spellings"), False)
+    assert signature(**whole).endswith("|split_sentences:no|keep_layout:no|known_spellings:no")
 
 
 @pytest.mark.long

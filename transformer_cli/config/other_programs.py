@@ -91,7 +91,7 @@ SETTINGS = {
     "training.warmup_steps": "learningratewarmup lrwarmup warmup warmupupdates",
     "training.label_smoothing": "labelsmoothingfactor smoothing",
     "training.clip_norm": "clip clipgradnorm gradclip gradientclippingthreshold maxgradnorm",
-    "training.ema_decay": "ema exponentialsmoothing",
+    "training.ema_decay": "averagedecay ema exponentialsmoothing",
     "training.log_every": "dispfreq loggingfreq loggingsteps loginterval reportevery",
     "training.validate_every": (
         "evalsteps validateinterval validateintervalupdates validationfreq validfreq validsteps"

@@ -54,6 +54,24 @@ _PATTERNS = {
 }
 
 
+_OFF_WITH_NULL = {
+    "training.average_last",
+    "training.bpe_dropout",
+    "training.clip_norm",
+    "training.ema_decay",
+    "training.guided_alignment",
+    "training.max_minutes",
+    "training.patience",
+    "training.r_drop",
+    "training.unigram_alpha",
+    "training.word_dropout",
+    "data.cleaning.max_characters",
+    "data.cleaning.max_length_ratio",
+    "data.cleaning.max_words",
+    "data.cleaning.min_words",
+    "decoding.no_repeat_ngram_size",
+}
+"""Settings that null turns off; in other programs, 0 does."""
 _OTHER_PROGRAMS = {
     "testing": "JoeyNMT",
     "joeynmt_version": "JoeyNMT",
@@ -98,8 +116,7 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
                 text += f", found {_shorten(problem.found)}"
             elif overrides := _overrides_behind(problem.reason, problem.found):
                 text += f" (with {', '.join(overrides)})"
-            if meant := _value_meant(where, problem):
-                hint = hint or f"did you mean {where}={meant}?"
+            hint = hint or _other_value(where, problem)
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
     for name, program in _OTHER_PROGRAMS.items():
@@ -109,13 +126,16 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
     return ConfigError("\n".join(shown), hint=hint)
 
 
-def _value_meant(where: str, problem: _Problem) -> str | None:
-    """The value that another program calls so, else the one of several words that is spelled nearly so."""
+def _other_value(where: str, problem: _Problem) -> str | None:
+    """A hint: the value that another program calls so, else the one of several words that is spelled nearly so."""
+    if where in _OFF_WITH_NULL and problem.found in (0, "0"):
+        return f"null turns it off: {where}=null"
     found = str(problem.found)
-    if (meant := value_called(where, found)) != found:
-        return meant
-    words = re.findall(r"'([^']+)'", problem.reason) if problem.kind == "literal_error" else []
-    return next(iter(difflib.get_close_matches(found.lower(), words, n=1, cutoff=0.7)), None)
+    meant = value_called(where, found)
+    if meant == found:
+        words = re.findall(r"'([^']+)'", problem.reason) if problem.kind == "literal_error" else []
+        meant = next(iter(difflib.get_close_matches(found.lower(), words, n=1, cutoff=0.7)), "")
+    return f"did you mean {where}={meant}?" if meant else None
 
 
 def _unknown(location: Location, settings: dict[str, Any]) -> str:

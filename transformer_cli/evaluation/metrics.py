@@ -313,7 +313,7 @@ class Score(NamedTuple):
     sentences of what its model says, mostly 0 to 1, higher is better."""
     signature: str
     """The tokenizer, the library, its version and its settings; for translations that were made for the score, also whether
-    `decoding.keep_text` was on. Scores with different signatures must not be compared."""
+    `decoding.keep_text`, `repair` and `split_sentences` were on. Scores with different signatures must not be compared."""
     interval: Interval | None = None
     """None if it was not asked for, or for a mean of several directions."""
 

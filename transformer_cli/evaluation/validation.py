@@ -239,11 +239,19 @@ def _report(
 
 def conditions_of(translator: Translator) -> str:
     """For signatures: whether translations keep all text (`decoding.keep_text`), whether doubtful ones are searched again
-    (`decoding.repair`), the shortlist and the models of `decoding.rescore`, if there are any; nothing for the sequences of a task."""
+    (`decoding.repair`), whether lines are split into sentences (`decoding.split_sentences`), other switches of the text that
+    are off, the shortlist and the models of `decoding.rescore`, if there are any; nothing for the sequences of a task."""
     if isinstance(translator.pipeline.data, SequencesData):
         return ""
-    settings = {"keep_text": translator.pipeline.keeps_text, "repair": translator.repairs}
+    pipeline, decoding = translator.pipeline, translator.decoding
+    settings = {
+        "keep_text": pipeline.keeps_text,
+        "repair": translator.repairs,
+        "split_sentences": pipeline.splits_sentences,
+    }
     conditions = [f"{name}:{'yes' if is_on else 'no'}" for name, is_on in settings.items()]
+    rarely_off = {"keep_layout": decoding.keep_layout, "known_spellings": pipeline.spellings is not None}
+    conditions += [f"{name}:no" for name, is_on in rarely_off.items() if not is_on]
     if (shortlist := getattr(translator.engine, "shortlist", None)) is not None:
         conditions.append(f"shortlist:{shortlist.name}")
     if translator.rescorers and translator.decoding.rescore is not None:

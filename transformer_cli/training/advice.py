@@ -48,6 +48,8 @@ MIN_UPDATES_PER_EPOCH = 5
 # smaller batch holds no longer sentence.
 MIN_SUBWORD_VOCABULARY = NUM_FIXED_ENTRIES + 20
 MIN_BATCH_TOKENS = 64
+# With a smaller decay, the moving average is little more than the newest weights.
+MIN_EMA_DECAY = 0.5
 # With a larger share for validation, too little is left for training.
 _LARGEST_SHARE = 0.4
 _MORE_PAIRS = "add more pairs: the corpus is too small"
@@ -150,6 +152,8 @@ def warnings(plan: Plan, config: Config) -> list[str]:
         found += _of_the_plateau(plan, training)
     if training.average_last is not None:
         found += _of_the_average(plan, training)
+    if training.ema_decay is not None and training.ema_decay < MIN_EMA_DECAY:
+        found.append(_of_the_moving_average(training.ema_decay))
     if training.update_tokens is not None:
         found += _of_the_update(plan, training)
     elif isinstance(training.batch_tokens, int):
@@ -264,6 +268,14 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
     return [
         f"training.average_last is {wanted:,} and the run has {_counted(number, noun)}: {result}; {', or '.join(advice) or 'train longer'}"
     ]
+
+
+def _of_the_moving_average(decay: float) -> str:
+    return (
+        f"training.ema_decay is {decay:g}, the share of the average that each update keeps: so small a share averages hardly "
+        f"anything. The number of Marian and OpenNMT-py is the share of the new weights; {decay:g} there is "
+        f"training.ema_decay={1 - decay:g} here"
+    )
 
 
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:

@@ -698,7 +698,8 @@ class TrainingSession:
     def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
         """A translator with a model of this run, as validations use it, or with another beam size."""
         decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
-        # A validation compares models: a copied source or a repair would hide what a model writes.
+        # A validation compares models: a copied source or a repair would hide what a model writes. What stays on, such as
+        # split_sentences, is the same for all models of a run.
         decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
         data = self.config.data
         if data.cleaning.normalize_invisible is None:

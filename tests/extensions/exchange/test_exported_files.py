@@ -132,6 +132,10 @@ def test_formats_whose_programs_search_greedily_say_so(format_name: str) -> None
     assert [one.is_greedy for one in FORMATS if one.name == format_name] == [True]
 
 
+def test_formats_whose_programs_split_text_into_sentences_say_so() -> None:
+    assert {one.name for one in FORMATS if one.splits_sentences} == {"argos", "bergamot", "browser"}
+
+
 def test_a_package_replaces_nothing_but_an_earlier_package(tmp_path: Path) -> None:
     output = tmp_path / "notes.argosmodel"
     trained = random_run(tmp_path / "en-it", tokenizer=TokenizerConfig(kind="sentencepiece"))

@@ -115,7 +115,9 @@ def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
         name: pytest.approx(score.value, abs=0.01) for name, score in expected.items()
     }
     signatures = {one.metric_args["signature"] for one in data.eval_results}
-    assert signatures == {f"{score.signature}|keep_text:no|repair:no" for score in expected.values()}
+    assert signatures == {
+        f"{score.signature}|keep_text:no|repair:no|split_sentences:yes" for score in expected.values()
+    }
     assert "| mine | cc0 |" in files[CARD].decode()
 
 
@@ -128,12 +130,15 @@ def test_the_card_of_an_export_has_the_scores_of_a_program_without_repairs(tmp_p
     folder = export_run(made, CTranslate2Format(), tmp_path / "out", lines=ENGLISH[:2]).path
     text = (folder / CARD).read_text()
     data = huggingface_hub.ModelCard.load(folder / CARD).data
-    texts = [one.text for one in float32_translator(made, 2, has_repairs=False).translate(ENGLISH)]
+    texts = [one.text for one in float32_translator(made, 2, CTranslate2Format()).translate(ENGLISH)]
     expected = {one.name: one.value for one in score_corpus(texts, ITALIAN, ["bleu", "chrf"])}
     found = {one.metric_name: one.metric_value for one in data.eval_results}
     assert found == {name: pytest.approx(value, abs=0.01) for name, value in expected.items()}
     assert "without the repairs of `tfm`, which other programs do not have" in text
-    assert "repair:yes" not in text
+    assert "each line read at once" in text
+    signatures = {one.metric_args["signature"].partition("|keep_text:")[2] for one in data.eval_results}
+    assert signatures == {"no|repair:no|split_sentences:no|keep_layout:no|known_spellings:no"}
+    assert "(not split)" in text
 
 
 def test_a_copied_checkpoint_has_a_card_without_scores(trained: TrainedModel, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ class ArgosFormat(ExportFormat):
 
     name = "argos"
     modules = ("ctranslate2", "sentencepiece", "google.protobuf")
+    splits_sentences = True
     suffix = ".argosmodel"
     quantizations = ("int8",)
     library = "argostranslate"

@@ -93,6 +93,7 @@ class BergamotFormat(ExportFormat):
     quantizations = ("int8",)
     library = "bergamot"
     is_greedy = True
+    splits_sentences = True
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found, model = MarianFormat().obstacles(config), config.model

@@ -174,7 +174,7 @@ def export_run(
         beam = 1 if wanted.is_greedy else trained.config.decoding.beam_size
         card = card_files(
             trained,
-            float32_translator(trained, beam, has_repairs=False),
+            float32_translator(trained, beam, wanted),
             usage,
             options=card_options or CardOptions(),
             library=wanted.library,
@@ -210,16 +210,19 @@ def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> No
         wanted.add_files(path, own_files(trained, stored))
 
 
-def float32_translator(trained: TrainedModel, beam_size: int, *, has_repairs: bool = True) -> Translator:
+def float32_translator(trained: TrainedModel, beam_size: int, wanted: ExportFormat | None = None) -> Translator:
     """The translator of a run with plain beam search, in float32 on the CPU, without messages about lines that the user has not given.
 
-    Without `has_repairs` it writes what other programs write with these weights: they neither divide nor repair a sentence.
+    With a format it writes what the programs of this format write with these weights: they repair nothing, read a line as
+    it stands, and split it into sentences only if `ExportFormat.splits_sentences` says so.
     """
     runtime = RuntimeConfig(device="cpu", precision="float32", threads=trained.config.runtime.threads)
     decoding = trained.config.decoding.best_of_beam(beam_size)
     decoding = decoding.model_copy(update={"engine": "torch"})
-    if not has_repairs:
-        decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
+    if wanted is not None:
+        of_the_text = dict.fromkeys(("keep_text", "repair", "keep_layout", "known_spellings"), False)
+        splits = decoding.split_sentences and wanted.splits_sentences
+        decoding = decoding.model_copy(update={**of_the_text, "split_sentences": splits})
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
     translator = build_translator(trained.model, *trained.tokenizers, config, prepare_machine(runtime))
     return replace(translator, reports_lines=False)

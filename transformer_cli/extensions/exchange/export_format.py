@@ -71,6 +71,8 @@ class ExportFormat(ABC):
     """The types of `tfm export --quantize` that the format has."""
     is_greedy: ClassVar[bool] = False
     """Whether its programs translate by greedy search only, whatever the beam of the run is."""
+    splits_sentences: ClassVar[bool] = False
+    """Whether its programs split a text into sentences before they translate."""
 
     @abstractmethod
     def obstacles(self, config: Config) -> list[Obstacle]:

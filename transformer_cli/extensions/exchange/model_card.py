@@ -256,11 +256,12 @@ def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
     if not reports:
         return ""
     decoding = translator.decoding
+    lines_whole = "" if decoding.split_sentences else " each line read at once,"
     without = "" if decoding.repair else " without the repairs of `tfm`, which other programs do not have,"
     lines = [
         "## Scores",
         "",
-        f"Validation split, beam {decoding.beam_size},{without} in float32; 95 % confidence intervals by bootstrap.",
+        f"Validation split, beam {decoding.beam_size},{without}{lines_whole} in float32; 95 % confidence intervals by bootstrap.",
         "",
         "| direction | sentences | score | value | signature |",
         "|---|--:|---|--:|---|",
