@@ -12,7 +12,8 @@ The run must not have seen the text, and its checkpoint should not have been cho
 - the share of green translations, and that of a threshold on the mean log-probability alone, which is chosen by the same
   tests on the whole first half;
 - planted errors: in good translations of the second half a number, a negation, a name, or a month or day of the week is
-  changed by rules. The model reads the changed text (no search), and the same estimate says whether it is green.
+  changed by rules, or the translation is that of the source without one of its words, so that it has nothing for it. The model
+  reads the changed text (no search), and the same estimate says whether it is green.
 
 The rules for errors are for Italian, French and German targets.
 """
@@ -31,6 +32,7 @@ from typing import NamedTuple
 
 from transformer_cli.decoding import ExplainingEngine, LineDetails, Request, Translation, Translator
 from transformer_cli.decoding.checks.doubts import doubts_about
+from transformer_cli.decoding.checks.omissions import with_omissions
 from transformer_cli.decoding.checks.quality import (
     STATISTICS,
     Drift,
@@ -47,6 +49,7 @@ from transformer_cli.evaluation.green import calibrated, chosen_threshold
 from transformer_cli.evaluation.metrics import measure_corpus
 
 NUM_ERRORS = 200
+NUM_LOST_WORDS = 100
 
 
 class Errors(NamedTuple):
@@ -153,6 +156,22 @@ def planted(rows: Sequence[Scored], below: float, language: str, dice: random.Ra
     return in_turns[:NUM_ERRORS]
 
 
+def with_lost_words(translator: Translator, rows: Sequence[Scored], below: float, dice: random.Random) -> list[Planted]:
+    """Good translations that have nothing for one word of their sources: those of the sources without it, as far as they are others."""
+    shorter = []
+    for line, (translation, score) in enumerate(rows):
+        words = translation.source.split()
+        places = [number for number, word in enumerate(words[:-1]) if number and word.isalpha() and len(word) >= 5]
+        details = translation.details
+        if score >= below and details is not None and len(details.parts) == 1 and places:
+            place = dice.choice(places)
+            shorter.append((line, " ".join([*words[:place], *words[place + 1 :]])))
+    chosen = dice.sample(shorter, min(len(shorter), NUM_LOST_WORDS))
+    plain = replace(translator, estimates=False, reports_lines=False)
+    found = zip(chosen, plain.translate([source for _, source in chosen]), strict=True)
+    return [Planted("lost word", line, one.text) for (line, _), one in found if one.text != rows[line].translation.text]
+
+
 def _changed(text: str, errors: Errors, dice: random.Random) -> list[tuple[str, str]]:
     """The text with one error of each kind that it has a place for."""
     changes = []
@@ -210,7 +229,7 @@ def read_again(translator: Translator, rows: Sequence[Scored], errors: Sequence[
             errors, sources, targets, explanations, agreements, strict=True
         )
     ]
-    return read_in_reverse(translator, again)
+    return with_omissions(translator, read_in_reverse(translator, again))
 
 
 def is_green(quality: Quality, translation: Translation) -> bool:
@@ -321,6 +340,7 @@ def report(
         f"\n{promise}; {len(rows)} sentences, of which {sum(row.score < below for row in rows) / len(rows):.1%} are bad"
     )
     errors = planted(rows, below, translator.languages.target, random.Random(1))
+    errors += with_lost_words(translator, rows, below, random.Random(2))
     changed = read_again(translator, rows, errors)
     ours, baseline = [], []
     asked: Counter[str] = Counter()

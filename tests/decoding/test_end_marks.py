@@ -54,6 +54,8 @@ def translator_of(
         ("the train waits.", "action THE TRAIN WAITS."),
         ("The train waits.", "Action THE TRAIN WAITS."),
         ("TRAIN HOTEL", "ACTION TRAIN HOTEL"),
+        ("The train waits,", "Action THE TRAIN WAITS,"),
+        ("the train waits:", "action THE TRAIN WAITS:"),
     ],
 )
 def test_a_text_is_read_with_the_marks_of_which_the_model_is_surest_and_its_translation_begins_as_it_does(
@@ -81,6 +83,11 @@ def test_a_text_is_read_with_the_marks_of_which_the_model_is_surest_and_its_tran
         ("a.html is here.", []),
         ("see a.html.", ["See a.html."]),
         ("NATO", []),
+        ("Dear Paolo,", ["Dear Paolo."]),
+        ("where is the train;", ["Where is the train.", "Where is the train?"]),
+        ("Train,", ["Train."]),
+        ("The train waits.,", []),
+        ("NATO:", []),
     ],
 )
 def test_a_text_is_read_as_sentences_are_written(text: str, forms: list[str]) -> None:

@@ -168,6 +168,22 @@ def test_the_end_of_a_heading_is_that_of_its_language(translation: str, source: 
 
 
 @pytest.mark.parametrize(
+    ("translation", "source", "language", "expected"),
+    [
+        ("Voici la liste.", "Here is the list:", "fr", "Voici la liste :"),
+        ("Voici la liste :", "Here is the list:", "fr", "Voici la liste :"),
+        ("Voici la liste:", "Here is the list:", "fr", "Voici la liste :"),
+        ("Chère Anna !", "Dear Anna,", "fr", "Chère Anna,"),
+        ("Ecco la lista.", "Here is the list:", "it", "Ecco la lista:"),
+    ],
+)
+def test_a_colon_stands_as_the_target_language_writes_it(
+    translation: str, source: str, language: str, expected: str
+) -> None:
+    assert with_final_mark_of(translation, source, target_language=language) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "marks"),
     [("البيت كبير، والكلب صغير", "، "), ("ቤቱ ትልቅ ነው፣ ውሻው ትንሽ ነው", "፣ "), ("البيت كبير؛ والكلب صغير", "؛ ")],
 )

@@ -42,6 +42,7 @@ _ARTICLES_OF_TARGET = {
     "pt": "o |a |os |as ",
 }
 _MOST_WORDS_OF_NOUN = 2
+_PAUSES = (",", ";", ":")
 # Of the score: how much surer the model must be of another form than of the text as it stands.
 _FOR_END_MARK, _FOR_CAPITAL, _FOR_ARTICLE = 0.2, -0.1, 0.5
 
@@ -59,7 +60,7 @@ def translated_as_sentences(
 ) -> list[Translation]:
     """The translations of texts; those that are not written as a sentence are read as one, if the model is surer then.
 
-    One without an end mark is read with a full stop or a question mark, one that begins with a small letter with a capital, and one or
+    One without an end mark, or with a comma in its place, is read with a full stop or a question mark, one that begins with a small letter with a capital, and one or
     two words with an article. What this adds to a translation is taken away again: it begins with a small letter where the text does,
     as that of a cell of a table or of the second half of a sentence should.
 
@@ -92,8 +93,14 @@ def translated_as_sentences(
 
 
 def sentence_readings(text: SourceText, pipeline: "TextPipeline") -> list[SentenceReading]:
-    """The text as whole sentences are written: with a capital letter, an end mark, an article; nothing if it is written so, or has a prefix."""
+    """The text as whole sentences are written: with a capital letter, an end mark, an article; nothing if it is written so, or has a prefix.
+
+    A comma, a semicolon or a colon at the end gives way to the end mark.
+    """
     given, language = text.text, primary_language(pipeline.languages.source)
+    has_pause = given.endswith(_PAUSES) and _lacks_end_mark(given[:-1])
+    if has_pause:  # "Dear Anna,": the caller puts the comma back
+        given = given[:-1]
     begins_small, lacks_mark = _begins_small(given), _lacks_end_mark(given)
     if text.prefix or not (begins_small or lacks_mark):
         return []
@@ -108,7 +115,7 @@ def sentence_readings(text: SourceText, pipeline: "TextPipeline") -> list[Senten
     margin = _FOR_CAPITAL if begins_small else _FOR_END_MARK
     readings = [SentenceReading(replace(text, text=f"{begun}{mark}"), margin) for mark in marks]
     seen = pipeline.seen_words or ()
-    may_be_noun = lacks_mark and may_change_words and len(words) <= _MOST_WORDS_OF_NOUN
+    may_be_noun = lacks_mark and not has_pause and may_change_words and len(words) <= _MOST_WORDS_OF_NOUN
     if may_be_noun and language in _ARTICLE and all(word in seen for word in words):
         noun = pipeline.in_small_letters(f"{_ARTICLE[language]} {given}.")
         readings.append(SentenceReading(replace(text, text=noun), _FOR_ARTICLE, has_article=True))

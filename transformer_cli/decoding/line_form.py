@@ -134,9 +134,10 @@ class LineForm:
             return translation
         source = source_text.written or source_text.text
         required = () if self.pipeline.glossary is None else self._required_terms(source)
+        language = primary_language(self.pipeline.languages.target)
         finished = []
         for text, score in translation.alternatives:
-            marked = with_final_mark_of(text, source)
+            marked = with_final_mark_of(text, source, target_language=language)
             if required and applied_terms(marked, required) != applied_terms(text, required):
                 marked = text  # the full stop belongs to a term
             finished.append((marked.upper() if source_text.written.isupper() else marked, score))

@@ -396,7 +396,7 @@ class SpanKeeper:
         return re.sub(f"({_stand_ins_in(times).pattern}){hours}", r"\1", translation) if times else translation
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
-        text = with_final_mark_of(text, piece.text)
+        text = with_final_mark_of(text, piece.text, target_language=primary_language(self.languages.target))
         if ends_sentence(piece.text) and not ends_sentence(text):
             text += piece.text[-1]  # else a tag would stand where a sentence ends in the source
         if piece.is_first:

@@ -21,6 +21,7 @@ from transformer_cli.decoding.checks.doubts import (
     without_words,
 )
 from transformer_cli.decoding.checks.line_repairs import with_lost_parts
+from transformer_cli.decoding.checks.omissions import with_omissions
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
@@ -36,10 +37,7 @@ from transformer_cli.decoding.checks.repair import (
     without_short_rivals,
 )
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
-from transformer_cli.decoding.details import (
-    with_details,
-    with_explained_unknown,
-)
+from transformer_cli.decoding.details import with_details, with_explained_unknown
 from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.engine import (
     Engine,
@@ -362,7 +360,7 @@ class Translator:
         if explainer is None and (self.repairs or self.estimates):
             translations = list(map(self.with_doubts_of_line, translations))
         if self.estimates:
-            translations = read_in_reverse(self, translations)
+            translations = with_omissions(self, read_in_reverse(self, translations))
             if (quality := self.pipeline.quality) is not None:
                 translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         return translations

@@ -113,6 +113,7 @@ def calibrated(
         least_log_prob=_quantile([least_log_prob_of(row[1]) for row in rows], _LEAST_TOKENS) - _EQUAL_LOG_PROBS,
         words=words,
         reverse=reverse,
+        finds_omissions=True,
         statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.

@@ -629,6 +629,7 @@ _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _SENTENCE_ENDS = tuple(f".!?\u2026\u3002\uff01\uff1f{_OTHER_ENDS}")
 _CLOSING = "\"')]\u2019\u201d\u00bb"
 _PAUSES = frozenset(",;:")
+_SPACED_PAUSES = {"fr": ":;"}  # with a space before them
 _WIDE_PAUSE_MARKS = frozenset(f"\u3001\uff0c\uff1a\uff1b\u061b{_OTHER_COMMAS}")
 _FEWEST_CAPITAL_WORDS = 3
 _THREE_CAPITALS = re.compile(r"(?:[^A-Z]*+[A-Z]){3}")
@@ -659,12 +660,12 @@ def without_closing_mark(text: str) -> str:
     return text.rstrip("".join(_SENTENCE_ENDS)).rstrip()
 
 
-def with_final_mark_of(translation: str, source: str) -> str:
+def with_final_mark_of(translation: str, source: str, *, target_language: str = "") -> str:
     """The translation with the end of its source, if that ends no sentence.
 
     A model adds a full stop, or a question mark, to a heading or a cell of a table, and loses the comma of "Dear Anna," or
     the colon of a title: the mark is taken away, and the comma or colon is put back. An ellipsis, of which a model makes a
-    full stop, is put back, too; so is a row of marks such as "?!" and "!!".
+    full stop, is put back, too; so is a row of marks such as "?!" and "!!". French has a space before a colon.
     """
     row = source[len(source.rstrip("?!")) :]
     if len(row) > 1 and translation.endswith(("!", ".", "?")) and not translation.endswith(row):
@@ -678,7 +679,10 @@ def with_final_mark_of(translation: str, source: str) -> str:
     if source[-1] in _PAUSES:
         if translation[-1] in _WIDE_PAUSE_MARKS:
             return translation
-        return translation.rstrip("".join({*_PAUSES, *_SENTENCE_ENDS})) + source[-1]
+        if translation.endswith(f" {source[-1]}"):
+            return translation
+        gap = " " if source[-1] in _SPACED_PAUSES.get(target_language, "") else ""
+        return translation.rstrip("".join({" ", *_PAUSES, *_SENTENCE_ENDS})) + gap + source[-1]
     is_added = translation.endswith((*_FULL_STOPS, *_QUESTION_MARKS))
     return translation[:-1].rstrip() if is_added else translation
 

@@ -52,6 +52,8 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 NEGATION = "has a negation more or less than its source"
+OMITS = "has nothing for words of its source"
+"""Followed by a colon and the words; only for translations with an estimate."""
 DOUBTS = (
     WORDLESS,
     UNFINISHED,
@@ -71,6 +73,7 @@ DOUBTS = (
     MARKS,
     BESIDE_PLACEHOLDER,
     ENCLOSED,
+    OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
 
@@ -86,11 +89,12 @@ _FEWEST_TRIGRAMS = 12
 _FEW_DIFFERENT = 0.6
 _MOST_EQUAL_CHARACTERS = 6
 _TWO_WORDS_TWICE = re.compile(r"(?<!\w)([^\W\d_]{1,40} [^\W\d_]{2,40}) \1(?!\w)", re.IGNORECASE)
+_FEWEST_LETTERS_OF_NAME = 3
 _MANY_EQUAL = re.compile(r"([^\s\d.])\1\1\1\1\1\1")  # faster than \1{6}
 _SHORTEST_COPY = 4  # words
 _FEWEST_SHARED = 2  # of these, with the marks that touch them
 _FEWEST_WORDS = 5
-_LONGEST_NEGATION = 25  # words
+_LONGEST_SENTENCE = 25  # words, of which the doubts about negations and repeated names know enough
 _MANY_FREQUENT = 0.25
 _FEW_FREQUENT = 0.05
 _LARGEST_RATIO = 3.0
@@ -193,7 +197,10 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
     is_negated = _negates(source, read, here.negations, has_digit=has_digit)
     found = {
         UNFINISHED: not is_finished,
-        REPEATS: (len(words) < len(written) and _repeats_words(read, written, translation))
+        REPEATS: (
+            len(words) < len(written)
+            and (_repeats_words(read, written, translation) or _repeats_a_name(source, translation, read, written))
+        )
         or (_MANY_EQUAL.search(translation) is not None and _repeats_a_sign(source, translation)),
         TOO_LONG: len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * len(source)
         and _is_far_too_long(source, translation),
@@ -276,6 +283,20 @@ def _repeats_words(read: Sequence[str], written: Sequence[str], translation: str
             return True
     different = _share_of_different(written)
     return different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2
+
+
+def _repeats_a_name(source: str, translation: str, read: Sequence[str], written: Sequence[str]) -> bool:
+    """Whether a word with a capital letter stands more often than in the source: *Oui, c'est Peter que Peter* for *Yes, this is Peter Miller*.
+
+    People do that in long sentences only.
+    """
+    return len(written) <= _LONGEST_SENTENCE and any(
+        len(word) >= _FEWEST_LETTERS_OF_NAME
+        and word.isalpha()
+        and (name := word.capitalize()) in source
+        and translation.count(name) >= written.count(word) > read.count(word)
+        for word in {*written}.intersection(read)
+    )
 
 
 def without_loops(source: str, translation: str) -> str:
@@ -569,7 +590,7 @@ def _has_other_negation(source: str, translation: str, here: str, there: str, *,
     """
     if here not in _NEGATIONS or there not in _NEGATIONS:
         return False
-    if len(_WORD.findall(source)) > _LONGEST_NEGATION:  # there are many ways to say it
+    if len(_WORD.findall(source)) > _LONGEST_SENTENCE:  # there are many ways to say it
         return False
     return not (_may_negate(translation, there) if is_negated else _may_negate(source, here))
 

@@ -75,6 +75,8 @@ class Quality:
     """Whether a translation of words that training has not seen can be green: those of the calibration keep the promise."""
     reverse: str | None = None
     """The run of the reverse direction that the estimate reads; None: none."""
+    finds_omissions: bool = False
+    """Whether a translation that has nothing for words of its source has a doubt, as in the calibration; calibrations of earlier versions did not look for them."""
     words: SeenWords | None = None
     """The words of the calibration text, for a run that has not recorded what its training has seen; else None."""
     statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -250,6 +252,7 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         reverse=None if (reverse := facts["reverse"]) is None else str(reverse),
         words=None if (words := facts["words"]) is None else SeenWords.from_text(words),
         least_log_prob=_number(facts["least_log_prob"]),
+        finds_omissions=bool(facts.get("finds_omissions", False)),
         statistics=statistics,
     )
 

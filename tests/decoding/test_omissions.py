@@ -1,0 +1,130 @@
+"""Words of a source for which its translation has nothing: a model of which it is known how probable each translation is finds them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from transformer_cli.decoding import Request, TokenIds, Translator
+from transformer_cli.decoding.checks.doubts import OMITS, REPEATS, UNSEEN, doubts_about
+from transformer_cli.decoding.checks.omissions import with_omissions
+from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
+from transformer_cli.decoding.engine import Explanation
+from transformer_cli.decoding.translation import Translation
+
+from .stub_translators import Model, StubEngine, stub_translator, upper
+
+
+class WordByWord(StubEngine):
+    """A word is probable if the source has it; the more words of the source are not written, the less probable is each."""
+
+    def explain(self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any) -> list[Explanation]:
+        found = super().explain(requests, targets)
+        return [
+            replace(each, token_log_probs=self._log_probs(request.ids, target))
+            for each, request, target in zip(found, requests, targets, strict=True)
+        ]
+
+    def _log_probs(self, source: TokenIds, target: TokenIds) -> np.ndarray[Any, np.dtype[np.float32]]:
+        self.asked.append(self.tokenizer.decode(source))
+        read = {*self.asked[-1].lower().split()}
+        written = [self.tokenizer.decode([token]).lower() for token in target]
+        num_silent = len(read.difference(written))
+        return np.array([(-0.1 if word in read else -5.0) - 0.1 * num_silent for word in written], np.float32)
+
+
+def translator_of(model: Model, **changes: Any) -> Translator:
+    return replace(stub_translator(upper), engine=WordByWord(model), estimates=True, **changes)
+
+
+def without(*words: str) -> Model:
+    return lambda text: [" ".join(word for word in text.upper().split() if word.lower() not in words)]
+
+
+@pytest.mark.parametrize(
+    ("line", "lost", "doubts"),
+    [
+        ("the hotel garden sleeps", ("garden",), (f"{OMITS}: garden",)),
+        ("the hotel garden sleeps", ("hotel", "garden"), (f"{OMITS}: hotel, garden",)),
+        ("the hotel garden sleeps", (), ()),
+        ("the hotel sleeps", ("the",), ()),  # a small word often has no word of its own
+        ("garden", (), ()),
+    ],
+)
+def test_a_word_without_which_the_translation_is_more_probable_is_named(
+    line: str, lost: tuple[str, ...], doubts: tuple[str, ...]
+) -> None:
+    [found] = translator_of(without(*lost)).translate([line])
+    assert found.doubts == doubts
+
+
+def test_the_same_part_of_several_lines_is_read_once() -> None:
+    translator = translator_of(without("garden"))
+    lines = ["the hotel garden sleeps"] * 3
+    assert [each.doubts for each in translator.translate(lines)] == [(f"{OMITS}: garden",)] * 3
+    engine = translator.engine
+    assert isinstance(engine, WordByWord)
+    assert engine.asked.count("the hotel sleeps") == 1
+
+
+@pytest.mark.parametrize(("language", "is_asked"), [("en", True), ("zh", False)])
+def test_a_language_without_spaces_is_not_asked(language: str, is_asked: bool) -> None:
+    stub = translator_of(without("garden"))
+    other = stub_translator(upper, languages=(language, "it"))
+    [found] = translator_of(without("garden"), pipeline=other.pipeline).translate(["the hotel garden sleeps"])
+    assert any(doubt.startswith(OMITS) for doubt in found.doubts) is is_asked
+    assert stub.estimates
+
+
+def quality_of(*, finds_omissions: bool) -> Quality:
+    return Quality(
+        weights=dict.fromkeys(FEATURES, 0.0),
+        bias=5.0,
+        least_confidence=0.0,
+        most_pieces=math.inf,
+        threshold=0.1,
+        promise=QualityPromise("chrf", 30.0, 0.05, 0.95),
+        conditions={},
+        finds_omissions=finds_omissions,
+    )
+
+
+@pytest.mark.parametrize("finds_omissions", [True, False])
+def test_such_a_translation_is_not_green_unless_the_calibration_has_not_looked_for_omissions(
+    finds_omissions: bool,
+) -> None:
+    stub = translator_of(without("garden"))
+    pipeline = replace(
+        stub.pipeline, qualities={str(stub.pipeline.languages): quality_of(finds_omissions=finds_omissions)}
+    )
+    [found] = replace(stub, pipeline=pipeline).translate(["the hotel garden sleeps"])
+    assert found.estimate is not None
+    assert found.estimate.is_green is not finds_omissions
+
+
+def test_a_translation_with_another_doubt_is_not_read_again() -> None:
+    translator = translator_of(without("garden"))
+    [found] = translator.translate(["the hotel garden sleeps"])
+    doubtful = replace(found, doubts=(REPEATS,))
+    unseen = replace(found, doubts=(f"{UNSEEN}: hotel",))
+    of_both: list[Translation] = with_omissions(translator, [doubtful, unseen])
+    assert [each.doubts for each in of_both] == [(REPEATS,), (f"{UNSEEN}: hotel", f"{OMITS}: garden")]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "repeats"),
+    [
+        ("Yes, this is Peter Miller speaking.", "Oui, c'est Peter que Peter.", True),
+        ("Dear Anna, come soon.", "Anna, Anna, viens.", True),
+        ("Anna knows that Anna is late.", "Anna sait qu'Anna est en retard.", False),
+        ("Will Anna come?", "Anna va-t-elle venir, va ?", False),
+        ("The Hotel is open.", "L'hôtel est un hôtel ouvert.", False),
+    ],
+)
+def test_a_name_that_stands_twice_is_a_repetition(source: str, translation: str, repeats: bool) -> None:
+    from transformer_cli.config import Direction
+
+    assert (REPEATS in doubts_about(source, translation, Direction("en", "fr"))) is repeats

@@ -1,0 +1,95 @@
+"""Words of a source for which its translation has nothing: the model finds the translation more probable without them.
+
+Source: Vamvas and Sennrich 2022, "As Little as Possible, as Much as Necessary: Detecting Over- and Undertranslations with
+Contrastive Conditioning", section 3. The paper leaves out constituents of a parse tree; here each word is left out alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from transformer_cli.decoding.checks.doubts import OMITS, without_unseen_words
+from transformer_cli.decoding.engine import Request, TokenIds
+from transformer_cli.decoding.translation import PartDetails, Translation
+from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
+
+if TYPE_CHECKING:
+    from transformer_cli.decoding.text_pipeline import TextPipeline
+    from transformer_cli.decoding.translator import Translator
+
+_WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
+_FEWEST_LETTERS = 3
+# Beside the frequent words of a language: what a good translation often has no word of its own for.
+_OFTEN_LEFT_OUT = {
+    "en": "about again all any are been being both but can could did does doing done down each ever for from get gets getting "
+    "going got had has her here him his how its just kind let like made make makes may might must off one other our out over own "
+    "pair piece please quite really shall should some such than that their them then there these thing things those too "
+    "took take takes up very was way well were what when where which while who will with would your"
+}
+
+
+def with_omissions(translator: "Translator", translations: Sequence[Translation]) -> list[Translation]:
+    """The translations, with a doubt about those that have nothing for words of their sources.
+
+    Looked at are those with details that could be green: another one is not trusted anyway. A calibration of an earlier version has
+    not looked for omissions, so nothing is looked for with it.
+    """
+    pipeline = translator.pipeline
+    is_calibrated = pipeline.quality is None or pipeline.quality.finds_omissions
+    if not is_calibrated or not has_spaces(pipeline.languages.source):
+        return list(translations)
+    # A part that stands in several lines is read once.
+    shorter = {
+        (part.source_ids, part.target_ids): [*_without_each_word(part, pipeline)]
+        for translation in translations
+        if translation.details is not None and not without_unseen_words(translation.doubts)
+        for part in translation.details.parts
+    }
+    asked = [(Request(ids), target) for (_, target), found in shorter.items() for _, ids in found]
+    explanations = iter(
+        translator.explaining_engine().explain(
+            [request for request, _ in asked],
+            [target for _, target in asked],
+            batch_tokens=translator.decoding.batch_tokens,
+        )
+        if asked
+        else ()
+    )
+    without = {
+        key: [(word, float(next(explanations).token_log_probs.sum(dtype="float64"))) for word, _ in found]
+        for key, found in shorter.items()
+    }
+    return [_with_doubt(each, without) for each in translations]
+
+
+def _with_doubt(
+    translation: Translation, without: Mapping[tuple[TokenIds, TokenIds], Sequence[tuple[str, float]]]
+) -> Translation:
+    if translation.details is None or without_unseen_words(translation.doubts):
+        return translation
+    lost = [
+        word
+        for part in translation.details.parts
+        for word, log_prob in without[part.source_ids, part.target_ids]
+        if log_prob > float(part.explanation.token_log_probs.sum(dtype="float64"))
+    ]
+    if not lost:
+        return translation
+    return replace(translation, doubts=(*translation.doubts, f"{OMITS}: {', '.join(dict.fromkeys(lost))}"))
+
+
+def _without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[tuple[str, TokenIds]]:
+    """Each word with a meaning of its own, and the source tokens of the part without it; nothing for a part of one word."""
+    text = pipeline.source_tokenizer.decode(part.source_ids)
+    words = [*_WORD.finditer(text)]
+    if len(words) < 2:
+        return
+    language = primary_language(pipeline.languages.source)
+    left_out = {*frequent_words(language), *_OFTEN_LEFT_OUT.get(language, "").split()}
+    for word in words:
+        is_name_or_number = word[0][0].isdigit() or not word[0].islower()
+        if word[0].lower() in left_out or (len(word[0]) < _FEWEST_LETTERS and not is_name_or_number):
+            continue
+        rest = f"{text[: word.start()].rstrip()} {text[word.end() :].lstrip()}".strip()
+        yield word[0], pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
