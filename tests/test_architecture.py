@@ -1,5 +1,5 @@
 """The source of the package: who imports whom, what names mean nothing, what must never be executed, which files comments name, which
-private parts of libraries are used."""
+private parts of libraries are used, which patterns Python reads wrongly."""
 
 import ast
 import io
@@ -241,6 +241,82 @@ def test_the_search_for_dangers_finds_them(line: str, tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text(line, encoding="utf-8")
     assert list(dangers_in(path, "a.py"))
+
+
+ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+# Nothing stands in a pattern for an empty group, but "()*+" does in lists of signs.
+# In a file, also where a string goes on in the next line; only what has it is parsed.
+MAYBE_POSSESSIVE_GROUP = re.compile(r"[)}][rf\"'\s]*(?:[*+?]|\{+\d*,?\d*\}+)\+")
+POSSESSIVE_GROUP = re.compile(r"(?<!\()\)(?:[*+?]|\{\d*,?\d*\})\+")
+
+
+def possessive_groups_in(source: str) -> Iterator[int]:
+    """The line of each string that has a possessive quantifier over a group; a name in braces, `{name}`, counts as a group."""
+    tree = ast.parse(source)
+    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    inside = {id(part) for node in joined for part in node.values}
+    texts = [
+        (node.lineno, "".join(str(part.value) if isinstance(part, ast.Constant) else "(x)" for part in node.values))
+        for node in joined
+    ]
+    texts += [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside
+    ]
+    yield from (line for line, text in texts if POSSESSIVE_GROUP.search(ESCAPE_OR_CLASS.sub("x", text)))
+
+
+def test_no_pattern_has_a_possessive_quantifier_over_a_group() -> None:
+    """Write `(?>(?:ab)*)` in place of `(?:ab)*+`, and `(?>.*?(?=end|\\Z))`, which keeps nothing for each character, in place of
+    `(?:(?!end).)*+` with a dot that is any character.
+
+    Before Python 3.11.5 `(?:ab+)*+` matches the beginning of an `ab` that does not come (python/cpython#106052): on Debian 12,
+    which has Python 3.11.2, texts were read wrongly, without a message. Python 3.11.7 still finds nothing with
+    `(?:a+){2}+`, and raises SystemError for some patterns that capture something inside (python/cpython#101955). Atomic groups are
+    right in both, and so is a possessive quantifier over one character or class, as in `\\w++`.
+    """
+    offenders = []
+    for path in FILES:
+        source = path.read_text(encoding="utf-8")
+        if MAYBE_POSSESSIVE_GROUP.search(source):
+            offenders += [f"{path.relative_to(PACKAGE)}:{line}" for line in possessive_groups_in(source)]
+    assert offenders == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'r"(?:ab)*+"',
+        'r"(x|y)++"',
+        'r"(?:a[)]b)?+"',
+        'r"(?P<name>a){2}+"',
+        'rf"(?:a){{2,3}}+{end}"',
+        'rf"{group}*+"',
+        'r"a(?:b"\nr"c)*+"',
+    ],
+)
+def test_the_search_for_possessive_groups_finds_them(line: str) -> None:
+    source = f"f({line})"
+    assert MAYBE_POSSESSIVE_GROUP.search(source)
+    assert list(possessive_groups_in(source)) == [1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r'r"\)*+"',
+        'r"[)]*+"',
+        'r"[^])]++"',
+        r'r"\w++"',
+        'r"(?>(?:ab)*)c++"',
+        'r"(?:ab)*"',
+        'rf"[{group}]*+"',
+        '"()*+,;="',
+    ],
+)
+def test_the_search_for_possessive_groups_finds_nothing_else(line: str) -> None:
+    assert list(possessive_groups_in(f"f({line})")) == []
 
 
 RECORD = ROOT / "docs/decisions/0020-private-parts-of-libraries.md"

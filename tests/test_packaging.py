@@ -121,6 +121,9 @@ def test_the_workflow_calls_the_checks_on_each_system_and_publishes_without_a_pa
     matrix = check["strategy"]["matrix"]
     assert {one.split("-")[0] for one in matrix["system"]} == {"ubuntu", "macos", "windows"}
     assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert [one["python"] for one in matrix["include"]] == [
+        "3.11.2"
+    ]  # of Debian 12; "3.11" is the newest of that series
     publish = yaml.safe_load((folder / "release.yml").read_text())["jobs"]["publish"]
     assert publish["permissions"]["id-token"] == "write"
     assert "secrets." not in (folder / "release.yml").read_text()

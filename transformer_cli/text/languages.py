@@ -531,7 +531,7 @@ _SMALL = "a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u012f\u0131-\u0148\u014a-\u017e"
 _PLAIN = re.compile(
     # A capital letter begins a word and small ones follow, unlike in GitHub. A single letter
     # before a full stop or a hyphen may be an abbreviation, or stand for itself, as in a-z; behind a hyphen it may be a key.
-    rf"(?:[A-Z]?+[{_SMALL}]*+(?<=[^\W\d_])(?:[ ']|, |(?<=\w\w)(?:-(?![A-Z]|[a-z]\b)|[.!?] )))*+[A-Z]?[{_SMALL}]++(?:(?<=\w\w)[.!?])?\Z"
+    rf"(?>(?:(?=[A-Z{_SMALL}])[A-Z]?+[{_SMALL}]*+(?:[ ']|, |(?<=\w\w)(?:-(?![A-Z]|[a-z]\b)|[.!?] )))*)[A-Z]?[{_SMALL}]++(?:(?<=\w\w)[.!?])?\Z"
 )
 
 

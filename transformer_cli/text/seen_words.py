@@ -37,8 +37,8 @@ _MOST_PIECES = 500_000
 # Letters, with the vowel signs and accents between them; not beside a digit or an underscore, as in B2B and 20th.
 _SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u109f\u17b4-\u17d3"
 # The apostrophe \u02bc is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe. No
-# letter is given back (*+): the beginning of a word with a digit behind it is no word either.
-_WORD = re.compile(rf"(?<![^\W\u02bc])[^\W\d_\u02bc](?:[^\W\d_\u02bc]|[{_SIGNS}])*+(?![\d_])")
+# letter is given back (?>...): the beginning of a word with a digit behind it is no word either.
+_WORD = re.compile(rf"(?<![^\W\u02bc])[^\W\d_\u02bc](?>(?:[^\W\d_\u02bc]++|[{_SIGNS}])*)(?![\d_])")
 _LETTER = re.compile(r"[^\W\d_\u02bc]")
 # "the dog's house", "the dogs' house": what belongs to somebody without a name. In "it's late" and the like, 's is a verb.
 _POSSESSED = re.compile(

@@ -44,7 +44,7 @@ def _segment(text: str, place: str) -> Segment:
 
 _TOKEN = re.compile(
     r"[\s\u2028\u2029]+|/\*.*?\*/|//[^\r\n]*"
-    r"|(?P<string>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+')|(?P<word>[\w.$/:-]+)|(?P<sign>[=;])",
+    r"|(?P<string>\"(?>(?:[^\"\\]++|\\.)*)\"|'(?>(?:[^'\\]++|\\.)*)')|(?P<word>[\w.$/:-]+)|(?P<sign>[=;])",
     re.DOTALL,
 )
 _ESCAPE = re.compile(r"(?P<codes>(?:\\[Uu][0-9A-Fa-f]{4})+)|\\(?P<octal>[0-7]{3})|\\(?P<sign>.)", re.DOTALL)

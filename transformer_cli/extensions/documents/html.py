@@ -93,7 +93,7 @@ _MARKUP = re.compile(
   | (?P<cdata> <!\[CDATA\[ )
   | (?P<other> <[!?][^>]*+(?:>|\Z) | </(?![A-Za-z])[^>]*+(?:>|\Z) )
   | (?P<tag> <(?P<slash>/?)(?P<name>[A-Za-z][^\s/>]*+)
-      (?: [^>"'=]++ | =\s*+(?:"[^"]*+"|'[^']*+')? | ["'] )*+ (?P<close>>?) )
+      (?>(?: [^>"'=]++ | =\s*+(?:"[^"]*+"|'[^']*+')? | ["'] )*) (?P<close>>?) )
     """,
     re.VERBOSE,
 )
@@ -315,7 +315,7 @@ _CHARSET = re.compile(rb"""<meta[^>]+charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_.:-]+
 
 
 _XHTML = re.compile(
-    r"""\s*(?:<\?xml\s|(?:<!(?:--(?s:.*?)-->|(?!--)[^>]*+>)\s*+)*+<html\s[^>]*?xmlns\s*=\s*["']http://www\.w3\.org/1999/xhtml["'])""",
+    r"""\s*(?:<\?xml\s|(?>(?:<!(?:--(?s:.*?)-->|(?!--)[^>]*+>)\s*+)*)<html\s[^>]*?xmlns\s*=\s*["']http://www\.w3\.org/1999/xhtml["'])""",
     re.IGNORECASE,
 )
 

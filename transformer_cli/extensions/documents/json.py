@@ -34,7 +34,7 @@ from transformer_cli.text.languages import primary_language
 _LANGUAGE_OF_ARB = ("@@locale",)
 # A mapping whose first value is one; its key may be the language of all texts, as in {"en": {"title": "Title"}}.
 _ONLY_KEY = re.compile(r'\s*\{\s*"([A-Za-z][\w-]*)"\s*:\s*\{')
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
+_TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]')
 
 
 def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:

@@ -88,10 +88,10 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
     Args:
         comment: the pattern of what follows a value and is no part of it.
     """
-    plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?:[ \t]++(?!{comment})\S++)*+"
+    plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?>(?:[ \t]++(?!{comment})\S++)*)"
     return re.compile(
         rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
-        rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?:[^'\\\r\n]|'')*+)'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
+        rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?>(?:[^'\\\r\n]++|'')*))'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
         r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
         re.MULTILINE | re.IGNORECASE,
     )
@@ -105,7 +105,7 @@ _VALUE_BELOW = re.compile(rf"^(?:{_NAMES_OF_TEXTS}):[ \t]*(?P<block>)(?=\r?$)", 
 # A value of YAML of several lines, each of which is a space in it: all indented, none blank; and the mark before such lines.
 _INDENTED_LINES = re.compile(r"(?:\r?\n[ \t]+\S.*)+(?=\r?\n\S|\r?\n?\Z)")
 # Text in the lines below a setting, perhaps behind blank ones.
-_LINES_BELOW = re.compile(r"(?:\r?\n[ \t]*+(?=\r?\n))*+\r?\n[ \t]+(?:[^\r\n]*[^\W\d_])")
+_LINES_BELOW = re.compile(r"(?>(?:\r?\n[ \t]*+(?=\r?\n))*)\r?\n[ \t]+(?:[^\r\n]*[^\W\d_])")
 _INDENTATION = re.compile(r"\r?\n[ \t]+")
 _FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.

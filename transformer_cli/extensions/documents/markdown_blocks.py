@@ -32,7 +32,7 @@ _DEFINITION = re.compile(r" {0,3}[:~][ \t]+(?=\S)")
 _LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
 # An example of Pandoc, which gets a number: (@) The red dog sleeps.
 EXAMPLE = re.compile(r" {0,3}\(@[\w-]*\)[ \t]+(?=\S)")
-_DELIMITER_ROW = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?")
+_DELIMITER_ROW = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?>(?:\|[ \t]*+:?-++:?[ \t]*+)*)(?:\|[ \t]*+)?")
 # A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
@@ -70,7 +70,7 @@ _ANY = re.compile(
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.
 _TITLE = re.compile(
     r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
-    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?![\w-]++=)(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
+    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?![\w-]++=)(?P<open>[^\s:{}](?>(?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*))[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
     rf"""|:{{3,}}\{{(?:{TITLED})\}}[ \t]++(?P<named>\S.*)"""
     r"""|:::image[ \t]++(?:[\w-]++="[^"]*+"[ \t]*+)*?alt-text="(?P<alt>[^"]*+)".*"""
     r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""

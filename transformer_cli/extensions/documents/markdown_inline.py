@@ -70,7 +70,9 @@ _NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST_NOTE = 2000
 # A comment and a substitution of CriticMarkup; their texts stay.
-_CRITIC = re.compile(r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL)
+_CRITIC = re.compile(
+    r"\{>>(?>.*?(?=\{>>|<<\}|\Z))<<\}|\{~~(?>.*?(?=\{~~|~~\}|~>|\Z))~>(?>.*?(?=\{~~|~~\}|\Z))~~\}", re.DOTALL
+)
 # Examples of Pandoc in a quotation or list: each begins a line.
 EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
@@ -78,8 +80,8 @@ _EXTENSIONS = {
     "template": re.compile(TEMPLATE, re.DOTALL),
     "critic": _CRITIC,
     # A picture or an icon of DocFX: :::image type="icon" source="a.png":::.
-    "docfx": re.compile(r":::[a-z-]++(?:[ \t]++[\w-]++=\"[^\"\n]*+\")++[ \t]*+:::(?!:)"),
-    "comment": re.compile(r"\{/\*(?:(?!\{/\*|\*/\}).)*+\*/\}", re.DOTALL),  # of MDX
+    "docfx": re.compile(r":::[a-z-]++(?>(?:[ \t]++[\w-]++=\"[^\"\n]*+\")+)[ \t]*+:::(?!:)"),
+    "comment": re.compile(r"\{/\*(?>.*?(?=\{/\*|\*/\}|\Z))\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
         r"\+\+(?:[a-z0-9-]+(?:\+[a-z0-9-]+)+|alt|arrow-\w+|backspace|caps-lock|cmd|command|control|ctrl|delete|end|enter|esc|escape|f\d+|home"

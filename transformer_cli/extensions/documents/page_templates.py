@@ -47,75 +47,76 @@ _COMMENT_OF_YAML = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
 # What stands in an environment of LaTeX, with at most four others inside each other.
-_INSIDE = r"(?:[^\\]++|\\(?!begin\{|end\{))*+"
+_INSIDE = r"(?>(?:[^\\]++|\\(?!begin\{|end\{))*)"
 for _ in range(4):
-    _INSIDE = rf"(?:[^\\]++|\\(?!begin\{{|end\{{)|\\begin\{{[^{{}}]{{1,40}}\}}{_INSIDE}\\end\{{[^{{}}]{{1,40}}\}})*+"
+    _INSIDE = rf"(?>(?:[^\\]++|\\(?!begin\{{|end\{{)|\\begin\{{[^{{}}]{{1,40}}\}}{_INSIDE}\\end\{{[^{{}}]{{1,40}}\}})*)"
 # A search for the end of the same name would read the whole text from each environment that never ends.
 ENVIRONMENT = rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_INSIDE}\\end\{{(?P=environment)\}}"
 """The pattern of an environment of LaTeX, such as align; others may stand in it, at most four inside each other."""
-FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:(?:[^\s$\\]|\\\S)++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])(?:[^$\n\\]|\\[^\n])++)(?<=\S)\$(?!\d)"
+FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:(?>(?:[^\s$\\]++|\\\S)+)|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])(?>(?:[^$\n\\]++|\\[^\n])+))(?<=\S)\$(?!\d)"
 """The pattern of a formula between dollar signs; those of prices have none of the signs of formulas."""
 
 # Each pattern ends where its kind begins anew, so that no text is read more than a few times.
-_PARENTHESES = r"\((?:[^()]{1,500}+|\((?:[^()]{1,500}+|\([^()]{1,500}+\))*+\))*+\)"
+# (?>.*?(?=end|\Z)) goes to the next `end` and never beyond it; (?>(?:(?!end).)*) would do so with 60 bytes of memory for each character.
+_PARENTHESES = r"\((?>(?:[^()]{1,500}+|\((?>(?:[^()]{1,500}+|\([^()]{1,500}+\))*)\))*)\)"
 _CALL_OF_FLUID = rf"[a-z]\w{{0,30}}:[A-Za-z][\w.]{{0,99}}{_PARENTHESES}"
 COMMANDS_WITH_CODE = "highlight|codeblock|sourcecode|code(?:-toggle)?|mermaid"
 """The names of commands of generators of pages between which code stands, as a pattern."""
 # Of Jekyll, Hexo and GitBook: {% highlight ruby %} ... {% endhighlight %}; of Hugo: {{< highlight go >}} ... {{< /highlight >}}.
 _CODE_OF_COMMAND = (
-    rf"\{{%-?\s*+(?P<command>{COMMANDS_WITH_CODE})(?![\w-])(?:(?!\{{%|%\}}).)*+%\}}(?:(?!\{{%-?\s*+(?:end)?(?P=command)\b).)*+"
+    rf"\{{%-?\s*+(?P<command>{COMMANDS_WITH_CODE})(?![\w-])(?>.*?(?=\{{%|%\}}|\Z))%\}}(?>.*?(?=\{{%-?\s*+(?:end)?(?P=command)\b|\Z))"
     r"\{%-?\s*+end(?P=command)\s*+-?%\}"
-    rf"|\{{\{{[<%]\s*+(?P<shortcode>{COMMANDS_WITH_CODE})(?![\w-])(?:(?!\{{\{{|\}}\}}).)*+\}}\}}(?:(?!\{{\{{[<%]\s*+/?(?P=shortcode)\b).)*+"
+    rf"|\{{\{{[<%]\s*+(?P<shortcode>{COMMANDS_WITH_CODE})(?![\w-])(?>.*?(?=\{{\{{|\}}\}}|\Z))\}}\}}(?>.*?(?=\{{\{{[<%]\s*+/?(?P=shortcode)\b|\Z))"
     r"\{\{[<%]\s*+/\s*+(?P=shortcode)\s*+[>%]\}\}"
 )
 _PARTS = {
     PartKind.COMMENT: (
-        r"\{#(?:(?!\{#|#\}).)*+#\}",  # Jinja, Twig
-        r"\{\{!--(?:(?!\{\{!--|--\}\}).)*+--\}\}|\{\{![^{}]*+\}\}",  # Handlebars
-        r"\{\{--(?:(?!\{\{--|--\}\}).)*+--\}\}|@\*(?:(?!@\*|\*@).)*+\*@",  # Blade, Razor
-        r"\{\{-? ?/\*(?:(?!\{\{|\*/).)*+\*/ ?-?\}\}",  # Go
-        r"\{%-?\s*comment\b[^%]{0,99}%\}(?:(?!\{%-?\s*(?:end)?comment).)*+\{%-?\s*endcomment\s*-?%\}",  # Liquid, Django
-        r"\{\*(?:(?!\{\*|\*\}).)*+\*\}|<#--(?:(?!<#--|-->).)*+-->",  # Smarty, FreeMarker
-        r"<%--(?:(?!<%|--%>).)*+--%>|<%\#(?:(?!<%|%>).)*+%>",  # JSP, ERB
-        r"<f:comment>(?:(?!</?f:comment).)*+</f:comment>",  # Fluid
+        r"\{#(?>.*?(?=\{#|#\}|\Z))#\}",  # Jinja, Twig
+        r"\{\{!--(?>.*?(?=\{\{!--|--\}\}|\Z))--\}\}|\{\{![^{}]*+\}\}",  # Handlebars
+        r"\{\{--(?>.*?(?=\{\{--|--\}\}|\Z))--\}\}|@\*(?>.*?(?=@\*|\*@|\Z))\*@",  # Blade, Razor
+        r"\{\{-? ?/\*(?>.*?(?=\{\{|\*/|\Z))\*/ ?-?\}\}",  # Go
+        r"\{%-?\s*comment\b[^%]{0,99}%\}(?>.*?(?=\{%-?\s*(?:end)?comment|\Z))\{%-?\s*endcomment\s*-?%\}",  # Liquid, Django
+        r"\{\*(?>.*?(?=\{\*|\*\}|\Z))\*\}|<#--(?>.*?(?=<#--|-->|\Z))-->",  # Smarty, FreeMarker
+        r"<%--(?>.*?(?=<%|--%>|\Z))--%>|<%\#(?>.*?(?=<%|%>|\Z))%>",  # JSP, ERB
+        r"<f:comment>(?>.*?(?=</?f:comment|\Z))</f:comment>",  # Fluid
     ),
     PartKind.STATEMENT: (
         _CODE_OF_COMMAND,
         r"\{%[-+~]?\s*+(?:end\w*|if\w*|el(?:if|sif|seif|se)|for|foreach|while|unless|case|when|block|blocktrans\w*"
         r"|trans(?=\s*-?%\})|translate(?=\s*-?%\})|plural|pluralize|with|filter|macro|call|autoescape|spaceless|raw"
         r"|verbatim|capture|tablerow|switch|set|extends|import|from|layout|load|assign|do|break|continue)\b"
-        r"(?:(?!\{%|%\}).)*+%\}",
-        r"\{\{[-~]? ?(?:[#/^][^{}]*+|(?:else|end|if|range|with|define|block|return|break|continue)\b(?:(?!\{\{|\}\}).)*+)\}\}",
-        r"<%(?![=@#-])(?:(?!<%|%>).)*+%>|<%-?\s*+(?:end|else|if|unless|\})(?!\w)(?:(?!<%|%>).)*+%>",
-        r"<\?(?!xml|=|php\s+echo\b)(?:(?!<\?|\?>).)*+\?>",
+        r"(?>.*?(?=\{%|%\}|\Z))%\}",
+        r"\{\{[-~]? ?(?:[#/^][^{}]*+|(?:else|end|if|range|with|define|block|return|break|continue)\b(?>.*?(?=\{\{|\}\}|\Z)))\}\}",
+        r"<%(?![=@#-])(?>.*?(?=<%|%>|\Z))%>|<%-?\s*+(?:end|else|if|unless|\})(?!\w)(?>.*?(?=<%|%>|\Z))%>",
+        r"<\?(?!xml|=|php\s+echo\b)(?>.*?(?=<\?|\?>|\Z))\?>",
         rf"(?:\}}\s*+)?@(?:if|else(?: if)?|for|foreach|while|empty|switch|case|default|defer|placeholder|loading|error)\b\s*+(?:{_PARENTHESES})?\s*+\{{",
         r"@let\s[^;<>]{1,500}+;",
         rf"(?<![\w@.])@(?:(?:if|elseif|unless|isset|empty|foreach|for|forelse|while|switch|case|can|section|auth|guest)\s?{_PARENTHESES}|(?:else|end[a-z]{{2,20}})\b)",
         r"\{[#:/](?:if|else|each|await|then|catch|key|snippet)\b[^{}]*+\}",  # Svelte
         r"\{/?(?:if|elseif|else|foreach|foreachelse|section|block|while|capture|literal|strip)(?:\s[^{}]*+)?\}",  # Smarty
-        r"</?#[a-z]\w{0,30}(?:(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+)>|</?@[\w.]{1,60}[^<>]*+>",  # FreeMarker
+        r"</?#[a-z]\w{0,30}(?>(?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*)>|</?@[\w.]{1,60}[^<>]*+>",  # FreeMarker
         rf"(?<![\w&])#(?:if|elseif|foreach|set|parse|include|macro)\s?{_PARENTHESES}|(?<![\w&])#(?:end|else)\b",  # Velocity
-        r"\[%[-+]?\s*+(?:IF|ELSE|ELSIF|UNLESS|END|FOREACH|FOR|WHILE|BLOCK|WRAPPER|FILTER|SET|USE|SWITCH|CASE)\b(?:(?!\[%|%\]).)*+%\]",
+        r"\[%[-+]?\s*+(?:IF|ELSE|ELSIF|UNLESS|END|FOREACH|FOR|WHILE|BLOCK|WRAPPER|FILTER|SET|USE|SWITCH|CASE)\b(?>.*?(?=\[%|%\]|\Z))%\]",
         r"\$(?:(?:if|elseif|for)\([\w.-]{1,99}\)|else|endif|endfor|sep)\$",
     ),
     PartKind.VALUE: (
-        r"\{%(?:(?!\{%|%\}).)*+%\}|<%[=@-](?:(?!<%|%>).)*+%>|<\?(?:=|php\s+echo\b)(?:(?!<\?|\?>).)*+\?>",
-        r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)(?:(?!\{\{|\}\}).)*+\}\}|\{!!(?:(?!\{!!|!!\}).)*+!!\}",
-        r"\{\$[^{}]*+\}|\[%(?:(?!\[%|%\]).)*+%\]",  # Smarty, Template Toolkit
+        r"\{%(?>.*?(?=\{%|%\}|\Z))%\}|<%[=@-](?>.*?(?=<%|%>|\Z))%>|<\?(?:=|php\s+echo\b)(?>.*?(?=<\?|\?>|\Z))\?>",
+        r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)(?>.*?(?=\{\{|\}\}|\Z))\}\}|\{!!(?>.*?(?=\{!!|!!\}|\Z))!!\}",
+        r"\{\$[^{}]*+\}|\[%(?>.*?(?=\[%|%\]|\Z))%\]",  # Smarty, Template Toolkit
         rf"(?<![\w@.])@[a-z]\w{{0,40}}{_PARENTHESES}",  # Blade
         rf"(?<![\w@])@(?:[A-Za-z]\w{{0,99}}(?:\.\w{{1,99}}(?:{_PARENTHESES})?)+|{_PARENTHESES})",  # Razor
         r"\$[A-Za-z][\w.-]{0,99}(?:\(\)|/[\w/]{1,40})?\$",  # Pandoc
-        rf"\{{\s*+(?:[\w.]{{1,99}}\s*+->\s*+)?{_CALL_OF_FLUID}(?:\s*+->\s*+{_CALL_OF_FLUID})*+\s*+\}}",
+        rf"\{{\s*+(?:[\w.]{{1,99}}\s*+->\s*+)?{_CALL_OF_FLUID}(?>(?:\s*+->\s*+{_CALL_OF_FLUID})*)\s*+\}}",
         FORMULA,
         ENVIRONMENT,
-        r"\\\((?:(?!\\\(|\\\)).)*+\\\)|\\\[(?:(?!\\\[|\\\]).)*+\\\]",
+        r"\\\((?>.*?(?=\\\(|\\\)|\Z))\\\)|\\\[(?>.*?(?=\\\[|\\\]|\Z))\\\]",
     ),
 }
 TEMPLATE = "|".join(
     (
         *_PARTS[PartKind.COMMENT],
         _CODE_OF_COMMAND,
-        r"\{%(?:(?!\{%|%\}).)*+%\}|<%(?:(?!<%|%>).)*+%>|\{\{(?:(?!\{\{|\}\}).)*+\}\}",
+        r"\{%(?>.*?(?=\{%|%\}|\Z))%\}|<%(?>.*?(?=<%|%>|\Z))%>|\{\{(?>.*?(?=\{\{|\}\}|\Z))\}\}",
     )
 )
 """The pattern of what stays inside a sentence of a template; the dot is any character."""
@@ -125,7 +126,7 @@ _PATTERN = re.compile(
 )
 # A line of nothing but a statement of Blade, Razor or Angular, such as @section('title', 'Home') or }.
 _LINE = re.compile(
-    rf"^[ \t]*+(?:\}}[ \t]*+)?(?:@[A-Za-z]\w{{0,40}}+[ \t]*+(?:{_PARENTHESES})?+[ \t]*+\{{?|(?P<brace>[{{}}])|@\{{[^{{}}]*+\}}"
+    rf"^[ \t]*+(?:\}}[ \t]*+)?(?:@[A-Za-z]\w{{0,40}}+[ \t]*+(?>(?:{_PARENTHESES})?)[ \t]*+\{{?|(?P<brace>[{{}}])|@\{{[^{{}}]*+\}}"
     r"|@(?:model|using|inject|page|namespace|inherits|layout|addTagHelper|implements|attribute)[ \t][^\r\n<]*+)[ \t]*+\r?$",
     re.MULTILINE,
 )

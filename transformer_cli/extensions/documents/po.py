@@ -37,12 +37,12 @@ _LANGUAGE_CODE = re.compile(r"(?!LL)[A-Za-z]{2,3}(?=[-_@.]|\s*\Z)")
 # As in a template that xgettext has written.
 _PLURALS_TO_FILL_IN = re.compile(r'(?:"|\\n)Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n')
 # The value may go on in other lines of the file.
-_PLURALS = re.compile(r'(?:"|\\n)Plural-Forms:[ ]*((?:[^"\\]|"[ \t]*\r?\n[ \t]*")*+)(?=\\n|"\s*\Z)')
+_PLURALS = re.compile(r'(?:"|\\n)Plural-Forms:[ ]*((?>(?:[^"\\]++|"[ \t]*\r?\n[ \t]*")*))(?=\\n|"\s*\Z)')
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 # The first string of a field may stand on the next line.
 _FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)(?=[ \t"]|\Z)')
 _STRINGS = re.compile(r'[ \t]*(".*")[ \t]*\Z')
-_ONE_STRING = r'"(?:[^"\\]|\\.)*+"'
+_ONE_STRING = r'"(?>(?:[^"\\]++|\\.)*)"'
 _SEVERAL_STRINGS = re.compile(rf"{_ONE_STRING}(?:[ \t]*{_ONE_STRING})+")
 _WIDTH = 79
 """The columns of a line of gettext, with its quotation marks."""

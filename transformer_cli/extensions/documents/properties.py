@@ -25,11 +25,11 @@ from transformer_cli.extensions.documents.strings import (
 from transformer_cli.text.legacy_encodings import is_not_utf_8
 
 _CONTINUED = r"\\(?:\r\n|\r|\n)[ \t\f]*"
-_GAP = rf"(?:{_CONTINUED}|[ \t\f])*+"
+_GAP = rf"(?>(?:{_CONTINUED}|[ \t\f]++)*)"
 _ENTRY = re.compile(
     r"^[ \t\f]*+(?:[#!][^\r\n]*"
-    rf"|(?P<key>(?:\\(?:\r\n|.)|[^\\\s:=#!])(?:\\(?:\r\n|.)|[^\\\s:=])*+){_GAP}(?:[:=]{_GAP})?"
-    r"(?P<value>(?:\\(?:\r\n|.)|[^\\\r\n])*+))",
+    rf"|(?P<key>(?:\\(?:\r\n|.)|[^\\\s:=#!])(?>(?:\\(?:\r\n|.)|[^\\\s:=]++)*)){_GAP}(?:[:=]{_GAP})?"
+    r"(?P<value>(?>(?:\\(?:\r\n|.)|[^\\\r\n]++)*)))",
     re.MULTILINE | re.DOTALL,
 )
 _ESCAPE = re.compile(rf"{_CONTINUED}|(?P<codes>(?:\\u[0-9A-Fa-f]{{4}})+)|\\(?P<sign>.)", re.DOTALL)

@@ -94,14 +94,14 @@ _KEY_FOR_PROGRAMS = re.compile(
 # Fields stand together only in known orders, since "Add" and "mass" are words.
 _DATE_FORMAT = re.compile(
     r"""
-    (?=.*%)(?:%[-^_0#]?[A-Za-z]|[\W\d_])++
+    (?=.*%)(?>(?:%[-^_0#]?[A-Za-z]|[\W\d_])+)
   | (?=.*(?:YYYY|yyyy|MM|DD|dd|HH|hh|mm|ss|EEE))
-    (?:
+    (?>(?:
         (?:(?:YYYY|yyyy)(?:MM(?:DD|dd)?)? | (?:HH|hh)mm(?:ss)?[AaZz]? | mm(?:ss)?[AaZz]? | ss[AaZz]
           | Y{1,4} | y{1,4} | M{1,4} | D{1,2} | d{1,2} | H{1,2} | h{1,2} | m{1,2} | s{1,2} | E{1,4} | [AaZz]
         )(?![^\W\d_])
       | [\W\d_]
-    )++
+    )+)
     """,
     re.VERBOSE,
 )

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 _DELIMITERS = ",;\t|"
 # A cell may hold line breaks and other signs that separate cells; a lone mark before a word encloses none.
-_QUOTED_CELL = re.compile(rf'(?:^|(?<=[{_DELIMITERS}]))"(?:[^"]|"")*+"(?=[{_DELIMITERS}\r\n]|\Z)')
+_QUOTED_CELL = re.compile(rf'(?:^|(?<=[{_DELIMITERS}]))"(?>(?:[^"]++|"")*)"(?=[{_DELIMITERS}\r\n]|\Z)')
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 # Of a spreadsheet: =SUM(A1:A9), =B2*1.2, =A1&" x"
 _FORMULA = re.compile(r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!|\$?[A-Z]{1,3}\$?\d)")

@@ -56,7 +56,7 @@ _OPEN_STATES = frozenset(["new", "needs-translation"])
 _PLAIN_TYPES = frozenset(["plaintext", "resx", "winres", "po", "javapropertyresourcebundle"])
 _TEMPLATE_OF_ANGULAR = "ng2.template"
 # Several lines that begin at the edge, perhaps behind one space; an editor of XML would indent them.
-_WRITTEN_LINES = re.compile(r"\S[^\n]*+(?:(?:\n[ \t\r]*+(?=\n))*+\n ?\S[^\n]*+)+\s*+")
+_WRITTEN_LINES = re.compile(r"\S[^\n]*+(?:(?>(?:\n[ \t\r]*+(?=\n))*)\n ?\S[^\n]*+)+\s*+")
 
 
 def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
