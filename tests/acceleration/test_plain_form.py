@@ -90,6 +90,11 @@ EDITS: dict[str, tuple[object, str, Any]] = {
     "attention": (layers, "attention_weights", not_scaled),
     # A CPU trains with the plain feed-forward network, and translates with a faster one.
     "the feed-forward network": (layers.FeedForward, "forward", lambda self, x: self.down(self.up(x))),
+    "the residual connections": (
+        layers,
+        "_PLACEMENTS",
+        dict.fromkeys(layers._PLACEMENTS, lambda x, f, norm, dropout: x + f(x)),
+    ),
     "the loss": (
         likelihood_loss,
         "__kwdefaults__",
