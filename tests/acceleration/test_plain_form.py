@@ -4,18 +4,24 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from transformer_cli import Translator, load_config, load_translator, train
+from transformer_cli.acceleration.accelerate import differs_from_plain
+from transformer_cli.config import ModelConfig
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.model import layers
+from transformer_cli.model.loss import LossSums, likelihood_loss, sum_loss
 from transformer_cli.process import plain_form
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.callbacks import Callback, StepReport
+from transformer_cli.training.run import CODE_WAS_CHANGED
 
 RUN = Path(__file__).parents[2] / "docs" / "run"
 SETTINGS = [
@@ -78,6 +84,68 @@ def test_the_plain_form_trains_like_the_faster_one(tmp_path: Path, monkeypatch: 
     assert plain[1] == pytest.approx(faster[1], rel=1e-5)
     log = (tmp_path / "plain" / "copy" / "train.log").read_text()
     assert "the plain form (TFM_PLAIN)" in log
+
+
+EDITS: dict[str, tuple[object, str, Any]] = {
+    "attention": (layers, "attention_weights", not_scaled),
+    # A CPU trains with the plain feed-forward network, and translates with a faster one.
+    "the feed-forward network": (layers.FeedForward, "forward", lambda self, x: self.down(self.up(x))),
+    "the residual connections": (
+        layers,
+        "_PLACEMENTS",
+        dict.fromkeys(layers._PLACEMENTS, lambda x, f, norm, dropout: x + f(x)),
+    ),
+    "the loss": (
+        likelihood_loss,
+        "__kwdefaults__",
+        {"sum_loss": lambda *arguments: LossSums(*[2 * one for one in sum_loss(*arguments)])},
+    ),
+}
+MODELS: list[dict[str, Any]] = [
+    {},
+    {"decoder_layer": "ssru", "tie_embeddings": "all", "init": "pytorch"},
+    {
+        "norm": "rmsnorm",
+        "positions": "rotary",
+        "activation": "swiglu",
+        "num_heads": 16,
+        "num_kv_heads": 4,
+        "qk_norm": True,
+    },
+    {"norm": "std_layernorm", "norm_placement": "post", "positions": "learned", "d_model": 56, "num_heads": 7},
+    {"norm_placement": "residual_of_normed", "embedding_norm": True, "alignment_head": 3, "alignment_layer": 4},
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_code_as_it_stands_does_not_differ_from_its_faster_forms(model: dict[str, Any], device: str) -> None:
+    drawn = torch.get_rng_state()
+    assert not differs_from_plain(ModelConfig(**model), torch.device(device))
+    assert torch.equal(torch.get_rng_state(), drawn), "a run would get other random numbers"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("edit", EDITS)
+def test_changed_code_differs_from_its_faster_forms(edit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*EDITS[edit])
+    for model in MODELS:
+        assert differs_from_plain(ModelConfig(**model), torch.device("cpu"))
+    monkeypatch.setattr(plain_form, "IS_PLAIN", True)
+    assert not differs_from_plain(ModelConfig(), torch.device("cpu")), "there, all uses the changed code"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_training_with_changed_code_warns(
+    is_edited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if is_edited:
+        monkeypatch.setattr(layers, "attention_weights", not_scaled)
+    trained(tmp_path)
+    warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert [one for one in warned if "TFM_PLAIN=1" in one] == [CODE_WAS_CHANGED] * is_edited
 
 
 def likely() -> Translation:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands.train import train_command
+from transformer_cli.process import plain_form
 from transformer_cli.training import run as training
 
 TO_TRUST = "to learn which translations can be trusted: tfm calibrate --run"
@@ -127,3 +128,12 @@ def test_a_synthetic_task_has_nothing_to_calibrate(
 ) -> None:
     [step] = said(caplog, monkeypatch, tmp_path, 0.0, config="copy.yaml")
     assert step == "next: tfm translate --run copy '1 2 3', or tfm validate --run copy"
+
+
+def test_after_a_training_in_the_plain_form_the_model_translates_in_it_too(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plain_form, "IS_PLAIN", True)
+    [step] = said(caplog, monkeypatch, tmp_path, 0.0, config="copy.yaml")
+    plain = "TFM_PLAIN=1 tfm"
+    assert step == f"next: {plain} translate --run copy '1 2 3', or {plain} validate --run copy"

@@ -53,7 +53,8 @@ from transformer_cli.acceleration.losses import (
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
-from transformer_cli.config import Config
+from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
+from transformer_cli.config import Config, ModelConfig
 from transformer_cli.model.layers import (
     SSRU,
     DecoderLayer,
@@ -65,7 +66,7 @@ from transformer_cli.model.layers import (
     Rotation,
     at_least_float32,
 )
-from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss, simcut_loss
+from transformer_cli.model.loss import LossSums, SmoothedLabels, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process import plain_form
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
@@ -288,6 +289,54 @@ def accelerated_loss(
         simcut_loss: partial(simcut_loss, sum_loss=sum_loss, divergence=divergence_in_parts),
     }
     return twins[loss]
+
+
+# Whether somebody has changed the plain model, whose twins do not follow.
+
+
+_TOLERANCE = 1e-3
+"""In float32 on a CPU, the results of a faster form and of the plain one differ by rounding, by about 1e-6."""
+
+
+def differs_from_plain(config: ModelConfig, device: torch.device) -> bool:
+    """Whether the faster forms for a device compute something else than the plain one, because the code of `model/` was changed.
+
+    Small models with the same weights read the same batch on the CPU, without dropout. Their sizes are not those of the
+    config, so the answer takes milliseconds for any model. The random numbers of the process stay as they are.
+    """
+    if plain_form.IS_PLAIN:
+        return False
+    sizes = {"d_model": 16, "head_dim": 4, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 1}
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        plain = Transformer(config.model_copy(update={**sizes, "alignment_layer": None}), 16, 16).eval()
+    twin = accelerate(copy.deepcopy(plain), device)
+    with torch.enable_grad(), torch.autocast("cpu", enabled=False):
+        pairs = [(_trained(twin, accelerated_loss(likelihood_loss, device)), _trained(plain, likelihood_loss))]
+    with torch.inference_mode():
+        expected = _translated(plain)
+        try:
+            pairs.append((_translated(PreparedTransformer(plain, torch.float32)), expected))
+        except (LookupError, AttributeError, TypeError, RuntimeError):  # it knows no such part
+            return True
+    return not all(torch.allclose(*pair, _TOLERANCE, _TOLERANCE) for pair in pairs)
+
+
+_SOURCE_IDS = torch.arange(4, 16).view(2, 6)
+_IS_SOURCE = torch.arange(6) < torch.tensor([[6], [4]])
+
+
+def _trained(model: Transformer, loss: Callable[..., LossSums]) -> Tensor:
+    """What a model and a loss compute in training."""
+    decoded = model.decoder_output(_SOURCE_IDS, _IS_SOURCE, _SOURCE_IDS.flip(0))
+    sums = loss(model.output, decoded, _SOURCE_IDS, SmoothedLabels.of(16, 0, 0.1, "vocabulary"))
+    return torch.cat([decoded.detach().flatten(), torch.stack(sums).detach()])
+
+
+def _translated(model: Transformer | PreparedTransformer) -> Tensor:
+    """What a model computes in a search of three steps."""
+    state = model.start_decoding(model.encode(_SOURCE_IDS, _IS_SOURCE), _IS_SOURCE)
+    return torch.cat([state.advance(_SOURCE_IDS[:, step]) for step in range(3)])
 
 
 # Layers compiled by torch.compile, for batches of any shape.

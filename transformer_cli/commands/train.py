@@ -10,6 +10,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import ConfigOption, Overrides, set_option
+from transformer_cli.process import plain_form
 from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
@@ -64,11 +65,15 @@ def train_command(
         options = f" --to {directions[0].target}" if len(directions) > 1 else ""
         if len({one.source for one in directions if one.target == directions[0].target}) > 1:
             options += f" --from {directions[0].source}"
+    # The model was trained with the code as it stands, and other code would translate with it.
+    tfm = f"{plain_form.SWITCH}=1 tfm" if plain_form.IS_PLAIN else "tfm"
     logger.info(
-        "next: tfm translate --run %s%s '%s', or tfm validate --run %s",
+        "next: %s translate --run %s%s '%s', or %s validate --run %s",
+        tfm,
         settings.name,
         options,
         source,
+        tfm,
         settings.name,
     )
     if is_over and not isinstance(settings.data, SequencesData):

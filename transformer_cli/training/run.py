@@ -24,6 +24,7 @@ from transformer_cli.acceleration.accelerate import (
     Compilation,
     compilation_errors_explained,
     compile_layers,
+    differs_from_plain,
     planned_compilation,
 )
 from transformer_cli.acceleration.native_kernels import kernel_level
@@ -44,6 +45,7 @@ from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.validation import summary_lines
 from transformer_cli.model import Transformer
+from transformer_cli.process import plain_form
 from transformer_cli.process.device import (
     Machine,
     environment,
@@ -111,6 +113,13 @@ logger = logging.getLogger(__name__)
 
 # PyTorch's random numbers and the log belong to the process, so it trains one model at a time.
 _one_at_a_time = threading.Lock()
+
+
+CODE_WAS_CHANGED = (
+    "the code in transformer_cli/model was changed: the faster forms of it, which know nothing of the change, compute other "
+    f"numbers. Parts of the training and of later translations use them; start each command with {plain_form.SWITCH}=1, and "
+    "all uses the changed code"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +561,12 @@ def build_session(
     )
     if compilation.reason and processes.is_main:
         logger.info("%s", compilation.reason)
+    if (
+        processes.is_main
+        and not is_finished(progress, config.training)
+        and differs_from_plain(config.model, machine.device)
+    ):
+        logger.warning("%s", CODE_WAS_CHANGED)
     if compilation.layers:
         compile_layers(model)
     objective = build_objective(config.training, vocab_sizes[1], machine.device, is_compiled=compilation.loss)

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.checkpoint.trained_files import find_run
-from transformer_cli.config import ModelConfig
+from transformer_cli.config import DecodingConfig, ModelConfig
+from transformer_cli.decoding.engine import Request
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.extensions.lessons.ablations import (
     ABLATIONS,
     Ablation,
@@ -33,6 +35,8 @@ from transformer_cli.model.layers import EncoderLayer, MultiHeadAttention
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, MissingInputError, UsageError
 from transformer_cli.storage import read_json_lines
+
+from ...decoding.small_translators import tokenizer_of_words, translator
 
 pytestmark = pytest.mark.long
 
@@ -139,8 +143,9 @@ def test_variants_that_differ_in_decoding_share_one_training(here: Path) -> None
 
 
 @pytest.mark.heavy
-def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(here: Path) -> None:
-    ablation = ablation_named("no-scaling")
+@pytest.mark.parametrize("name", ["no-scaling", "no-residuals"])
+def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(name: str, here: Path) -> None:
+    ablation = ablation_named(name)
     usual, changed = outcomes = try_variants(ablation, Path("x"), TWO_STEPS)
     assert remove_replaced(ablation, outcomes) == [changed.folder]
     assert find_run(str(usual.folder)) == usual.folder
@@ -247,6 +252,19 @@ def test_a_replaced_part_comes_back_after_an_error(part: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         fail_without(part, before)
     assert torch.equal(logits(model()), before)
+
+
+@pytest.mark.parametrize("part", REPLACEMENTS)
+def test_a_search_computes_without_the_replaced_part_too(part: str) -> None:
+    """The faster form of a search knows the usual parts alone: it scaled all scores, and a layer without residual connections was an error."""
+    ids = tuple(SOURCE[0].tolist())
+    with replaced(part):
+        engine = translator(tokenizer_of_words(), model=model()).engine
+        assert isinstance(engine, PyTorchEngine)
+        [[best]] = engine.prepared().translate([Request(ids)], DecodingConfig(length_penalty=0.0, max_length=5))
+        expected = -engine.negative_log_likelihood([ids], [best.ids], batch_tokens=100)
+    if part != "causal mask":  # there, a search sees less than the target that is given
+        assert best.score == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("part", REPLACEMENTS)

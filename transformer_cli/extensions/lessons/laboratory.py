@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ from transformer_cli.evaluation.validation import ExactMatch, ValidationReport, 
 from transformer_cli.extensions.lessons.ablations import SMALL_MACHINE, Ablation, Variant
 from transformer_cli.model import Transformer, layers
 from transformer_cli.model.layers import DecoderLayer, Function, MultiHeadAttention, Rotation
+from transformer_cli.process import plain_form
 from transformer_cli.process.errors import InterruptedBySignal
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import REAL, make_folders, read_json_lines, remove
@@ -156,17 +157,18 @@ REPLACEMENTS = {
 
 @contextmanager
 def replaced(part: str | None) -> Iterator[None]:
-    """Inside the block, each model of this process is built and computed without this part; None: as usual."""
+    """Inside the block, each model of this process is built and computed without this part, in its plain form; None: as usual.
+
+    The faster forms of a model, such as that of a search, know nothing of the replacement.
+    """
     if part is None:
         yield
         return
-    owner, attribute, value = REPLACEMENTS[part]
-    before = getattr(owner, attribute)
-    setattr(owner, attribute, value)
-    try:
+    with ExitStack() as stack:
+        for owner, attribute, value in (REPLACEMENTS[part], (plain_form, "IS_PLAIN", True)):
+            stack.callback(setattr, owner, attribute, getattr(owner, attribute))
+            setattr(owner, attribute, value)
         yield
-    finally:
-        setattr(owner, attribute, before)
 
 
 @dataclass(frozen=True, slots=True)

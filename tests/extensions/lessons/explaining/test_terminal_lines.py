@@ -34,10 +34,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def explanation(line: str = "uno due. tre quattro", **model: object) -> LineExplanation:
+def explanation(line: str = "uno due. tre quattro", num_best: int = 3, **model: object) -> LineExplanation:
     tokenizer = tokenizer_of_words()
     of_model = translator(tokenizer, model=varied_model(tokenizer, **model), max_length=9)
-    return Explainer.of(of_model).explain(line, num_best=3)
+    return Explainer.of(of_model).explain(line, num_best=num_best)
 
 
 def printed(explained: LineExplanation, width: int = 110, *, has_colors: bool = False) -> list[str]:
@@ -90,6 +90,26 @@ def test_each_step_shows_five_probable_tokens_and_the_beam() -> None:
         for sign, state in signs.items():
             num_shown = len(re.findall(rf"^      {re.escape(sign)} ", shown, re.MULTILINE))
             assert num_shown == sum(node.state == state for node in of_step)
+
+
+@pytest.mark.parametrize("num_best", [1, 3, 4])
+def test_the_title_says_that_more_hypotheses_have_ended_than_are_shown(num_best: int) -> None:
+    explained = explanation("uno due tre", num_best)
+    [sentence] = explained.sentences
+    num_ended = sum(one.piece == "[EOS]" and one.state in ("finished", "chosen") for one in sentence.beam.nodes)
+    [title] = [line for line in printed(explained) if line.startswith("7. hypotheses")]
+    says_so = title == f"7. hypotheses: the best {num_best} of {num_ended} that have ended; --n-best shows more"
+    assert says_so is (num_best < num_ended and num_best < explained.search["beam_size"])
+
+
+@pytest.mark.parametrize(("tied", "num_shared"), [("none", 0), ("target-output", 1)])
+def test_a_table_that_embedding_and_output_share_is_named(tied: str, num_shared: int) -> None:
+    shapes = [line for line in printed(explanation("uno due", tie_embeddings=tied)) if "embedding" in line]
+    assert (
+        sum(line.startswith("  output ") and "(embedding, which shares this table)" in line for line in shapes)
+        == num_shared
+    )
+    assert sum(line.endswith("(embedding)") for line in shapes) == 2 - num_shared
 
 
 def test_all_shapes_of_a_layer_are_printed_and_equal_layers_once() -> None:

@@ -103,7 +103,7 @@ EXERCISES = (
         7,
         "greedy_search",
         ("greedy_search",),
-        "3.1",
+        "3",
         "decoding/search/single_path.py",
         "search_checks:check_greedy_search",
         "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends",

@@ -111,7 +111,7 @@ def explanation_lines(explanation: LineExplanation, paint: Paint, width: int) ->
             ),
             ("attention: mean over the heads, by layer", _attention(sentence, paint, width)),
             ("decoding, step by step", step_lines(explanation, sentence, paint, width)),
-            ("hypotheses", hypothesis_lines(sentence, paint)),
+            (_title_of_hypotheses(explanation, sentence), hypothesis_lines(sentence, paint)),
         )
         for place, (title, lines) in enumerate(sections, start=1):
             yield ""
@@ -203,6 +203,8 @@ def _row(one: TensorShapes, layer: str, head_width: int) -> str:
     name = one.name.removeprefix(layer).removeprefix(".") or ("the layer" if layer else "the model")
     inputs = ", ".join(map(_shape, one.inputs))
     note = "" if one.operation == "forward" else f"  ({one.operation})"
+    if note and one.module == "Linear":
+        note = "  (embedding, which shares this table)"
     if one.name.endswith(("attention.query", "attention.key", "attention.value")):
         *places, width = one.output
         note = f", as heads {_shape((*places[:-1], width // head_width, places[-1], head_width))}"
@@ -335,6 +337,14 @@ def _texts(nodes: tuple[BeamNode, ...], width: int) -> dict[int, str]:
         piece = "" if node.parent is None else on_one_line(node.piece)
         texts[node.node] = f"{before} {piece}".strip()[-width:]
     return texts
+
+
+def _title_of_hypotheses(explanation: LineExplanation, sentence: ExplainedSentence) -> str:
+    num_shown = len(sentence.hypotheses)
+    num_ended = sum(one.state == "finished" or one.hypothesis is not None for one in sentence.beam.nodes)
+    if num_shown >= min(num_ended, explanation.search["beam_size"]):
+        return "hypotheses"
+    return f"hypotheses: the best {num_shown} of {num_ended} that have ended; --n-best shows more"
 
 
 def hypothesis_lines(sentence: ExplainedSentence, paint: Paint) -> Iterator[str]:

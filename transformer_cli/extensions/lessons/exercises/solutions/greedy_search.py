@@ -1,6 +1,6 @@
 """Greedy search: the most probable token at every step.
 
-Paper: section 3.1 (the decoder reads the tokens that it has generated). In tfm: `decoding/search/single_path.py`.
+Paper: section 3 (the decoder reads the tokens that it has generated). In tfm: `decoding/search/single_path.py`.
 """
 
 from collections.abc import Callable
