@@ -47,8 +47,8 @@ def shown(cues: Sequence[str], translation: str, *, target: str = "fr", seconds:
             id="a comma at the end of a cue",
         ),
         pytest.param(
-            ["I was worried –", "but I'm happy that you are back."],
-            ["Je me faisais du souci pour toi, –", "mais je suis content que tu sois revenu."],
+            ["I was worried \u2013", "but I'm happy that you are back."],
+            ["Je me faisais du souci pour toi, \u2013", "mais je suis content que tu sois revenu."],
             id="a dash at the end of a cue",
         ),
         pytest.param(
@@ -74,7 +74,7 @@ def shown(cues: Sequence[str], translation: str, *, target: str = "fr", seconds:
     ],
 )
 def test_a_translation_is_divided_where_a_sentence_or_clause_ends(cues: list[str], wanted: list[str]) -> None:
-    translation = " ".join(" ".join(wanted).removesuffix("–").replace(" –", "").split())
+    translation = " ".join(" ".join(wanted).removesuffix("\u2013").replace(" \u2013", "").split())
     found = shown(cues, translation)
     assert [cue.content for cue in found] == wanted
 
