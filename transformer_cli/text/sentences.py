@@ -407,7 +407,7 @@ _CLAUSE_MARKS = tuple(
 INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
 """A bracket or an ellipsis that may end a sentence inside a text."""
 _BETWEEN_WORDS = re.compile(r"(\s+)")
-_CONJUNCTIONS = {
+CONJUNCTIONS = {
     "de": "und aber oder weil denn dass wenn während",
     "en": "and but or because while although so that which",
     "es": "y e pero o porque cuando aunque que",
@@ -447,7 +447,7 @@ def begins_clause(text: str, language: str) -> bool:
     False for a language whose words are not known.
     """
     code = primary_language(language)
-    words = f"{_CONJUNCTIONS.get(code, '')} {_SUBJECTS.get(code, '')}".split()
+    words = f"{CONJUNCTIONS.get(code, '')} {_SUBJECTS.get(code, '')}".split()
     first = _FIRST_WORD.search(text)
     return first is not None and first[0].lower() in words
 
@@ -480,7 +480,7 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
         anywhere: whether a text without such a place may be divided between any two words.
     """
     levels = [(mark, "marks") for mark in _CLAUSE_MARKS]
-    if conjunctions := _CONJUNCTIONS.get(primary_language(language)):
+    if conjunctions := CONJUNCTIONS.get(primary_language(language)):
         joined = "|".join(conjunctions.split())
         levels.append((re.compile(rf"(?<!\s)(\s++)(?=(?:{joined})\s)", re.IGNORECASE), "words"))
     if anywhere and len(text.split()) >= _FEWEST_WORDS:

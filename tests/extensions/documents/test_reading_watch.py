@@ -19,7 +19,7 @@ from transformer_cli.extensions.documents import (
 )
 from transformer_cli.extensions.documents import html as html_module
 from transformer_cli.extensions.documents.formats import ReadingOptions, ReadingWatch, TooMuchText
-from transformer_cli.extensions.documents.subtitles import words_with_markup
+from transformer_cli.extensions.documents.screens import words_with_markup
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.text.sentences import Sentence
 

@@ -372,7 +372,7 @@ def test_the_brackets_of_sounds_stay_around_them(text: str, reversed_: str) -> N
     [
         (
             ("<i>The big house is in</i>", "<i>the small garden.</i>"),
-            "<i>GARDEN. SMALL THE IN</i>\n<i>IS HOUSE BIG THE</i>",
+            "<i>GARDEN. SMALL THE</i>\n<i>IN IS HOUSE BIG THE</i>",
         ),
         (("<b>The cat</b>", "<i>is here.</i>"), "<b>HERE.</b>\n<i>IS CAT THE</i>"),
         (("<i>Who is it?</i>", "<i>I am here.</i>"), "<i>IT? IS WHO</i>\n<i>HERE. AM I</i>"),

@@ -11,6 +11,17 @@ from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import unescaped_html
+from transformer_cli.extensions.documents.screens import (
+    LAST_WORD,
+    UNFINISHED_WORDS,
+    Word,
+    balanced,
+    divided,
+    ends_clause,
+    lines_of_screen,
+    screens_of,
+    words_with_markup,
+)
 from transformer_cli.extensions.documents.segments import (
     Change,
     InlinePart,
@@ -32,13 +43,11 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import (
     contradicting_language,
     guess_language,
-    has_spaces,
     name_of_language,
     primary_language,
 )
 from transformer_cli.text.sentences import (
     LANGUAGES_WITH_CAPITAL_NOUNS,
-    display_width,
     ends_sentence,
 )
 from transformer_cli.text.spans import find_spans, masked
@@ -177,160 +186,6 @@ def time_of(seconds: float, pattern: str) -> str:
     return f"{prefix}{minutes:02d}:{rest // 1000:02d}{sign}{rest % 1000:03d}"
 
 
-MAX_WIDTH = 42
-"""The characters of a line of subtitles."""
-MAX_LINES = 2
-_PAUSE = tuple(",;:.!?\u2026\u3002\u3001\uff0c")
-# How many characters farther away the end of a clause may be, to be preferred to the end of another word.
-_BONUS = 6
-_WORD = re.compile(r"\s*\S+")
-_CHARACTER = re.compile(r"\s*(?:[!-~]+|\S)")
-
-
-class Word(NamedTuple):
-    """A word with the markup that touches it."""
-
-    pieces: tuple[Piece, ...]
-    gap: str
-    """The white space before it."""
-
-    @property
-    def text(self) -> str:
-        """Without markup."""
-        return "".join(piece for piece in self.pieces if isinstance(piece, str))
-
-
-def words_with_markup(pieces: Sequence[Piece], language: str) -> list[Word]:
-    """The words of a text; in a language without spaces, its characters."""
-    pattern = _WORD if has_spaces(language) else _CHARACTER
-    words: list[Word] = []
-    waiting: list[Piece] = []
-    gap = ""  # the white space before the next word
-    for piece in pieces:
-        if isinstance(piece, str):
-            end = len(piece.rstrip())  # no word is searched from there on
-            for match in pattern.finditer(piece, 0, end):
-                text = match[0].lstrip()
-                gap += match[0][: len(match[0]) - len(text)]
-                if words and not gap and pattern is _WORD:
-                    last = words.pop()  # markup stands inside a word
-                    words.append(Word((*last.pieces, *waiting, text), last.gap))
-                else:
-                    words.append(Word((*waiting, text), gap))
-                waiting, gap = [], ""
-            gap += piece[end:]
-        elif piece.role is Role.CLOSE and words and not waiting:
-            words[-1] = Word((*words[-1].pieces, piece), words[-1].gap)
-        else:
-            waiting.append(piece)
-    if waiting and words:
-        words[-1] = Word((*words[-1].pieces, *waiting), words[-1].gap)
-    return words
-
-
-def width_of(words: Sequence[Word]) -> int:
-    """The width of words on one line."""
-    text = "".join(word.gap + word.text for word in words)
-    return display_width(text.strip())
-
-
-def divided(words: Sequence[Word], shares: Sequence[float]) -> list[list[Word]]:
-    """Words in as many parts as there are shares; a part has at least one word, as long as there are enough words.
-
-    Args:
-        shares: how long each part is to be; only their proportions count.
-    """
-    ends = _ends(words)
-    parts: list[list[Word]] = []
-    first, passed = 0, 0.0
-    for number, share in enumerate(shares):
-        passed += share
-        num_left = len(shares) - number - 1
-        if not num_left:
-            parts.append(list(words[first:]))
-            break
-        wanted = ends[-1] * passed / sum(shares) if ends else 0.0
-        candidates = range(first + 1, max(first + 1, len(words) - num_left) + 1)
-        last = min(
-            (place for place in candidates if place <= len(words)),
-            key=lambda place: abs(ends[place - 1] - wanted) - _BONUS * _is_pause(words[place - 1]),
-            default=len(words),
-        )
-        parts.append(list(words[first:last]))
-        first = last
-    return parts
-
-
-def lines_of_screen(words: Sequence[Word]) -> list[list[Word]]:
-    """Words on one line, or on two of about the same width."""
-    if width_of(words) <= MAX_WIDTH or len(words) < 2:
-        return [list(words)]
-    best = min(
-        range(1, len(words)),
-        key=lambda place: (
-            max(MAX_WIDTH, width_of(words[:place]), width_of(words[place:])),
-            abs(width_of(words[:place]) - width_of(words[place:])) - _BONUS * _is_pause(words[place - 1]),
-        ),
-    )
-    return [list(words[:best]), list(words[best:])]
-
-
-def screens_of(words: Sequence[Word], max_screens: int) -> list[list[Word]]:
-    """Words in parts that fit on two lines each; fewer and wider ones, if there may not be as many."""
-    widths = [display_width(word.text) for word in words]
-    if max(widths, default=0) > MAX_WIDTH:
-        return divided(words, [1.0] * max(1, min(max_screens, len(words))))
-    fewest = max(1, -(-sum(widths) // (MAX_LINES * MAX_WIDTH)))
-    for number in range(fewest, max_screens):
-        parts = divided(words, [1.0] * number)
-        if all(all(width_of(line) <= MAX_WIDTH for line in lines_of_screen(part)) for part in parts):
-            return parts
-    return divided(words, [1.0] * max(1, min(max_screens, len(words))))
-
-
-def balanced(screens: Sequence[Sequence[Sequence[Word]]]) -> list[list[Piece]]:
-    """The pieces of each screen, with its line breaks; a range that goes on is closed and opened again."""
-    result: list[list[Piece]] = []
-    opened: list[Markup] = []
-    every = [piece for lines in screens for line in lines for word in line for piece in word.pieces]
-    closing = {piece.number: piece for piece in every if isinstance(piece, Markup) and piece.role is Role.CLOSE}
-    for lines in screens:
-        pieces: list[Piece] = list(opened)
-        for line_number, line in enumerate(lines):
-            pieces += ["\n"] if line_number else []
-            for number, word in enumerate(line):
-                pieces += [" "] if number and word.gap else []
-                pieces += word.pieces
-                opened = _still_open(opened, word)
-        pieces += [closing[each.number] for each in reversed(opened)]
-        result.append(pieces)
-    return result
-
-
-def _still_open(opened: Sequence[Markup], word: Word) -> list[Markup]:
-    """The ranges that are open after a word."""
-    result = list(opened)
-    for piece in word.pieces:
-        if isinstance(piece, Markup) and piece.role is Role.OPEN:
-            result.append(piece)
-        elif isinstance(piece, Markup) and piece.role is Role.CLOSE:
-            result.pop()
-    return result
-
-
-def _ends(words: Sequence[Word]) -> list[int]:
-    """The width of the words up to each of them."""
-    ends, total = [], 0
-    for word in words:
-        total += display_width(word.gap + word.text)
-        ends.append(total)
-    return ends
-
-
-def _is_pause(word: Word) -> bool:
-    return word.text.endswith(_PAUSE)
-
-
 logger = logging.getLogger(__name__)
 
 # With the reading of a ruby, which is no part of the sentence; but not "2 (<) and 3 (>)".
@@ -353,24 +208,6 @@ _DASH = re.compile(
 )
 # The name of who speaks.
 _SPEAKER = re.compile(r"([^\W\d_][\w.' -]{0,30}):(?=\s|\Z)")
-# Words that no sentence ends with: articles, prepositions, conjunctions.
-_UNFINISHED_WORDS = {
-    "de": "der die das den dem des ein eine einen einem einer eines kein keine mein meine dein seine ihre und oder aber weil dass "
-    "wenn ob als wie in im am zum zur von vom für ohne bei nach zwischen durch gegen",
-    "en": "a an the my your his its our their this these every and or but because while although if that than as when where who "
-    "which of to from with for in at by into about between without is are was were be am do does did has have had will would can "
-    "could should must not very",
-    "es": "el la los las un una unos unas mi tu su mis tus sus y e o u pero porque que si como cuando de del a al en con por para "
-    "sin sobre entre es son muy",
-    "fr": "le la les l un une des du de d mon ma mes ton ta tes son sa ses notre votre leur et ou mais car que qui si comme quand "
-    "à au aux en dans avec pour par sans sur entre est très",
-    "it": "il lo la i gli le l un uno una mio mia tuo tua suo sua e o ma perché che chi se come quando di del della dei delle a al "
-    "alla da dal dalla in nel nella con per senza su sul tra fra è molto",
-    "nl": "de het een mijn jouw zijn haar ons onze en of maar want omdat dat als die van naar met voor zonder te bij tussen door",
-    "pt": "o a os as um uma meu minha teu tua seu sua e ou mas porque que se como quando de do da dos das em no na com por para "
-    "sem sobre entre é muito",
-}
-_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _ANY_WORD = re.compile(r"[^\W\d_]+")
 # Of a file in which fewer cues end with the mark of a sentence, a capital letter begins one.
 _FEWEST_STOPS = 0.2
@@ -380,7 +217,6 @@ _MOST_WARNINGS = 10
 # time grows with the square of the words.
 _MOST_WORDS = 300
 _LONGEST_PAUSE_SECONDS = 2.0
-_SHORTEST_SCREEN_SECONDS = 1.0
 _TIMES = re.compile(r"([\d:.,]+)([ \t]*-->[ \t]*)([\d:.,]+)")
 
 
@@ -658,9 +494,9 @@ def _is_unfinished(before: str, following: str, language: str) -> bool:
     last = before.rstrip("\"'\u201d\u2019\u00bb)]")
     if last.endswith((",", ";")) or _start_of_last_dash(before) is not None:
         return True
-    word = _LAST_WORD.search(last.casefold())
-    of_language = _UNFINISHED_WORDS.get(language)
-    known = " ".join(_UNFINISHED_WORDS.values()) if of_language is None else of_language
+    word = LAST_WORD.search(last.casefold())
+    of_language = UNFINISHED_WORDS.get(language)
+    known = " ".join(UNFINISHED_WORDS.values()) if of_language is None else of_language
     if word is not None and word[0] in known.split():
         return True
     # What follows belongs to a clause, and to no name or heading such as "Anna" or "Rome, 1984".
@@ -779,18 +615,19 @@ def _screens(members: Sequence[_Member], pieces: Sequence[Piece], language: str)
         shares: list[list[Word]] = [words for _ in members]  # a short text stays for all cues
     else:
         lengths = [max(1, len(plain_text(member.pieces))) for member in members]
-        shares = divided(words, lengths)
+        shown = [_TAG.sub("", plain_text(member.pieces) + member.after).strip() for member in members]
+        seconds = [member.cue.end_seconds - member.cue.start_seconds for member in members]
+        shares = divided(words, lengths, language, ends_clause=[ends_clause(each) for each in shown], seconds=seconds)
     screens: list[list[list[Word]]] = []
     counts = []
     for member, share in zip(members, shares, strict=True):
         if member.is_line or len(words) > _MOST_WORDS:
             of_member = [[share]]
         elif member.cue.is_part:
-            of_member = [lines_of_screen(share)]
+            of_member = [lines_of_screen(share, language)]
         else:
-            seconds = member.cue.end_seconds - member.cue.start_seconds
-            parts = screens_of(share, max(1, int(seconds / _SHORTEST_SCREEN_SECONDS)))
-            of_member = [lines_of_screen(part) for part in parts]
+            parts = screens_of(share, member.cue.end_seconds - member.cue.start_seconds, language)
+            of_member = [lines_of_screen(part, language) for part in parts]
         counts.append(len(of_member))
         screens += of_member
     texts = iter(balanced(screens))
