@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli import Translator, load_config, load_translator, train
+from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import differs_from_plain
 from transformer_cli.config import ModelConfig
 from transformer_cli.decoding import Translation
@@ -136,6 +137,24 @@ def test_changed_code_differs_from_its_faster_forms(edit: str, monkeypatch: pyte
     assert not differs_from_plain(ModelConfig(), torch.device("cpu")), "there, all uses the changed code"
 
 
+def test_the_digest_is_that_of_the_code_which_the_faster_forms_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only code with another digest is compared with its faster forms before a training.
+
+    If you have changed the code in transformer_cli/model: let the faster forms follow, then write its digest into
+    `FOLLOWED_CODE`.
+    """
+    assert not accelerate.code_was_changed()
+    for path in Path(layers.__file__).parent.glob("*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(layers, "__file__", str(tmp_path / "layers.py"))
+    assert not accelerate.code_was_changed()
+    with (tmp_path / "layers.py").open("a") as file:
+        file.write("# another line\n")
+    assert accelerate.code_was_changed()
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("is_edited", [True, False])
 def test_a_training_with_changed_code_warns(
@@ -143,6 +162,7 @@ def test_a_training_with_changed_code_warns(
 ) -> None:
     if is_edited:
         monkeypatch.setattr(layers, "attention_weights", not_scaled)
+        monkeypatch.setattr(accelerate, "FOLLOWED_CODE", "of other code")
     trained(tmp_path)
     warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert [one for one in warned if "TFM_PLAIN=1" in one] == [CODE_WAS_CHANGED] * is_edited

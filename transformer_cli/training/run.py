@@ -22,6 +22,7 @@ import torch
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import (
     Compilation,
+    code_was_changed,
     compilation_errors_explained,
     compile_layers,
     differs_from_plain,
@@ -564,6 +565,7 @@ def build_session(
     if (
         processes.is_main
         and not is_finished(progress, config.training)
+        and code_was_changed()
         and differs_from_plain(config.model, machine.device)
     ):
         logger.warning("%s", CODE_WAS_CHANGED)
