@@ -161,3 +161,7 @@ def test_a_screen_is_shown_for_a_second_at_least() -> None:
         assert len(screens) == 2
         assert min(widths) * seconds / sum(widths) >= 0.95
     assert text_of(screens[0]).endswith("Non.")
+
+
+def test_no_words_are_one_empty_screen() -> None:
+    assert screens_of([], 3.0, "fr") == [[]]

@@ -41,7 +41,7 @@ LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 MAX_WIDTH = 42
 """The characters of a line of subtitles."""
 MAX_LINES = 2
-SHORTEST_SCREEN_SECONDS = 1.0
+_SHORTEST_SCREEN_SECONDS = 1.0
 # What ends a clause; a dash is a word of its own, or stands behind two words without white space.
 _CLAUSE_ENDS = tuple(",;:!?\u2026\u2013\u2014\u3001\uff0c\uff1b\uff1a\u060c\u061b")
 _CLOSING = "\"'\u2019\u201d\u00bb)]\u300d\u300f"
@@ -65,14 +65,6 @@ _SMALLER_MOVE = 0.35
 # The width of what surely fits on two lines, and the characters that people can read in a second.
 _COMFORTABLE_WIDTH = 76.0
 _CHARACTERS_PER_SECOND = 25.0
-_WORD = re.compile(r"[^\W\d_]+\Z")
-
-MAX_WIDTH = 42
-"""The characters of a line of subtitles."""
-MAX_LINES = 2
-_PAUSE = tuple(",;:.!?\u2026\u3002\u3001\uff0c")
-# How many characters farther away the end of a clause may be, to be preferred to the end of another word.
-_BONUS = 6
 _WORD = re.compile(r"\s*\S+")
 _CHARACTER = re.compile(r"\s*(?:[!-~]+|\S)")
 
@@ -145,9 +137,8 @@ def divided(
     ends = _ends(words)
     merits = _merits(words, language)
     scale = ends[-1] / sum(shares) if ends else 0.0
-    limits = [min(_COMFORTABLE_WIDTH, _CHARACTERS_PER_SECOND * each) for each in seconds] or [_COMFORTABLE_WIDTH] * len(
-        shares
-    )
+    limits = [min(_COMFORTABLE_WIDTH, _CHARACTERS_PER_SECOND * each) for each in seconds]
+    limits = limits or [_COMFORTABLE_WIDTH] * len(shares)
     parts: list[list[Word]] = []
     first, passed = 0, 0.0
     for number, share in enumerate(shares):
@@ -204,17 +195,17 @@ def screens_of(words: Sequence[Word], seconds: float, language: str) -> list[lis
     Args:
         seconds: that are divided among the parts by their lengths.
     """
-    max_screens = max(1, int(seconds / SHORTEST_SCREEN_SECONDS))
-    widths = [display_width(word.text) for word in words]
+    max_screens = max(1, int(seconds / _SHORTEST_SCREEN_SECONDS))
+    of_words = [display_width(word.text) for word in words]
     most = max(1, min(max_screens, len(words)))
-    if max(widths, default=0) > MAX_WIDTH:
+    if max(of_words, default=0) > MAX_WIDTH:
         return divided(words, [1.0] * most, language, preference=0.0)
-    fewest = max(1, -(-sum(widths) // (MAX_LINES * MAX_WIDTH)))
+    fewest = max(1, -(-sum(of_words) // (MAX_LINES * MAX_WIDTH)))
     for number in range(fewest, most + 1):
         for preference in (1.0, 0.5, 0.0) if number > 1 else (0.0,):
             parts = divided(words, [1.0] * number, language, preference=preference)
-            shortest = min(map(width_of, parts)) * seconds / sum(map(width_of, parts))
-            is_long_enough = not preference or shortest >= SHORTEST_SCREEN_SECONDS
+            widths = list(map(width_of, parts))
+            is_long_enough = not preference or min(widths) * seconds >= _SHORTEST_SCREEN_SECONDS * sum(widths)
             if is_long_enough and all(_fits(part, language) for part in parts):
                 return parts
     return divided(words, [1.0] * most, language, preference=0.0)
