@@ -84,8 +84,8 @@ def test_a_text_is_read_with_the_marks_of_which_the_model_is_surest_and_its_tran
         ("see a.html.", ["See a.html."]),
         ("NATO", []),
         ("Dear Paolo,", ["Dear Paolo."]),
-        ("where is the train;", ["Where is the train.", "Where is the train?"]),
-        ("Train,", ["Train."]),
+        ("where is the train;", ["Where is the train."]),  # half of a sentence
+        ("train,", ["Train.", "The train."]),  # an entry of a list
         ("The train waits.,", []),
         ("NATO:", []),
     ],

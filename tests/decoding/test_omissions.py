@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from transformer_cli.decoding import Request, TokenIds, Translator
+from transformer_cli.decoding.checks import omissions
 from transformer_cli.decoding.checks.doubts import OMITS, REPEATS, UNSEEN, doubts_about
 from transformer_cli.decoding.checks.omissions import with_omissions
 from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
@@ -68,6 +69,36 @@ def test_the_same_part_of_several_lines_is_read_once() -> None:
     engine = translator.engine
     assert isinstance(engine, WordByWord)
     assert engine.asked.count("the hotel sleeps") == 1
+
+
+def test_only_some_are_read_at_a_time_because_their_attention_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(omissions, "_READ_AT_ONCE", 2)
+    asked: list[int] = []
+    explain = WordByWord.explain
+
+    def counted(engine: WordByWord, requests: Sequence[Request], targets: Sequence[TokenIds], **more: Any) -> Any:
+        asked.append(len(requests))
+        return explain(engine, requests, targets, **more)
+
+    monkeypatch.setattr(WordByWord, "explain", counted)
+    lines = ["the hotel garden sleeps", "the sister waits", "the garden window falls"]
+    found = [each.doubts for each in translator_of(without("garden")).translate(lines)]
+    assert found == [(f"{OMITS}: garden",), (), (f"{OMITS}: garden",)]
+    assert asked == [3, 2, 2, 2, 2]  # the lines themselves first
+
+
+def test_a_part_with_a_word_that_the_model_cannot_read_is_not_asked() -> None:
+    [found] = translator_of(without("garden", "unk")).translate(["the hotel qqq garden sleeps"])
+    assert not any(doubt.startswith(OMITS) for doubt in found.doubts)
+
+
+@pytest.mark.parametrize(("source", "is_told"), [("the {x} hotel sleeps", False), ("THE NO HOTEL SLEEPS", True)])
+def test_a_name_in_place_of_a_protected_span_is_not_told(source: str, is_told: bool) -> None:
+    translator = translator_of(without("no"))
+    [found] = translator.translate(["the No hotel sleeps"])
+    assert found.doubts == (f"{OMITS}: No",)
+    [again] = with_omissions(translator, [replace(found, source=source, doubts=())])
+    assert bool(again.doubts) is is_told
 
 
 @pytest.mark.parametrize(("language", "is_asked"), [("en", True), ("zh", False)])

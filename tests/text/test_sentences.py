@@ -173,6 +173,8 @@ def test_the_end_of_a_heading_is_that_of_its_language(translation: str, source: 
         ("Voici la liste.", "Here is the list:", "fr", "Voici la liste :"),
         ("Voici la liste :", "Here is the list:", "fr", "Voici la liste :"),
         ("Voici la liste:", "Here is the list:", "fr", "Voici la liste :"),
+        ("Voici la liste\u00a0:", "Here is the list:", "fr", "Voici la liste\u00a0:"),
+        ("Voici la liste\u202f!", "Here is the list:", "fr", "Voici la liste :"),
         ("Chère Anna !", "Dear Anna,", "fr", "Chère Anna,"),
         ("Ecco la lista.", "Here is the list:", "it", "Ecco la lista:"),
     ],

@@ -60,8 +60,8 @@ def translated_as_sentences(
 ) -> list[Translation]:
     """The translations of texts; those that are not written as a sentence are read as one, if the model is surer then.
 
-    One without an end mark, or with a comma in its place, is read with a full stop or a question mark, one that begins with a small letter with a capital, and one or
-    two words with an article. What this adds to a translation is taken away again: it begins with a small letter where the text does,
+    One without an end mark is read with a full stop or a question mark, one with a comma in its place with a full stop, one that
+    begins with a small letter with a capital, and one or two words with an article. What this adds to a translation is taken away again: it begins with a small letter where the text does,
     as that of a cell of a table or of the second half of a sentence should.
 
     The caller takes the mark away that the translation has and the text has not (`with_final_mark_of`), but for an exclamation mark,
@@ -95,7 +95,7 @@ def translated_as_sentences(
 def sentence_readings(text: SourceText, pipeline: "TextPipeline") -> list[SentenceReading]:
     """The text as whole sentences are written: with a capital letter, an end mark, an article; nothing if it is written so, or has a prefix.
 
-    A comma, a semicolon or a colon at the end gives way to the end mark.
+    A comma, a semicolon or a colon at the end gives way to a full stop: "When he came home," asks nothing.
     """
     given, language = text.text, primary_language(pipeline.languages.source)
     has_pause = given.endswith(_PAUSES) and _lacks_end_mark(given[:-1])
@@ -111,11 +111,11 @@ def sentence_readings(text: SourceText, pipeline: "TextPipeline") -> list[Senten
         is_small = given.islower() and may_change_words
         begun = pipeline.in_small_letters(given) if is_small else given[0].upper() + given[1:]
     asks = words[0].casefold().replace("\u2019", "'") in _ASKING.get(language, "").split()
-    marks = [""] if not lacks_mark else ".?" if asks else "."
+    marks = [""] if not lacks_mark else ".?" if asks and not has_pause else "."
     margin = _FOR_CAPITAL if begins_small else _FOR_END_MARK
     readings = [SentenceReading(replace(text, text=f"{begun}{mark}"), margin) for mark in marks]
     seen = pipeline.seen_words or ()
-    may_be_noun = lacks_mark and not has_pause and may_change_words and len(words) <= _MOST_WORDS_OF_NOUN
+    may_be_noun = lacks_mark and may_change_words and len(words) <= _MOST_WORDS_OF_NOUN
     if may_be_noun and language in _ARTICLE and all(word in seen for word in words):
         noun = pipeline.in_small_letters(f"{_ARTICLE[language]} {given}.")
         readings.append(SentenceReading(replace(text, text=noun), _FOR_ARTICLE, has_article=True))

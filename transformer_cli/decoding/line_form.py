@@ -130,9 +130,9 @@ class LineForm:
 
     def finished(self, source_text: SourceText, translation: Translation) -> Translation:
         """The translation of a text without protected spans, with the letters and the end of its source."""
-        if not self.keeps_layout:
-            return translation
         source = source_text.written or source_text.text
+        if not self.keeps_layout or (translation.is_untranslated and translation.text == source):
+            return translation
         required = () if self.pipeline.glossary is None else self._required_terms(source)
         language = primary_language(self.pipeline.languages.target)
         finished = []

@@ -679,10 +679,10 @@ def with_final_mark_of(translation: str, source: str, *, target_language: str = 
     if source[-1] in _PAUSES:
         if translation[-1] in _WIDE_PAUSE_MARKS:
             return translation
-        if translation.endswith(f" {source[-1]}"):
+        if translation.endswith(source[-1]) and translation[-2:-1].isspace():
             return translation
         gap = " " if source[-1] in _SPACED_PAUSES.get(target_language, "") else ""
-        return translation.rstrip("".join({" ", *_PAUSES, *_SENTENCE_ENDS})) + gap + source[-1]
+        return translation.rstrip("".join({" \u00a0\u202f", *_PAUSES, *_SENTENCE_ENDS})) + gap + source[-1]
     is_added = translation.endswith((*_FULL_STOPS, *_QUESTION_MARKS))
     return translation[:-1].rstrip() if is_added else translation
 

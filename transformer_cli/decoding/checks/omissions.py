@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
 _FEWEST_LETTERS = 3
+_READ_AT_ONCE = 1000
 # Beside the frequent words of a language: what a good translation often has no word of its own for.
 _OFTEN_LEFT_OUT = {
     "en": "about again all any are been being both but can could did does doing done down each ever for from get gets getting "
@@ -46,21 +47,23 @@ def with_omissions(translator: "Translator", translations: Sequence[Translation]
         if translation.details is not None and not without_unseen_words(translation.doubts)
         for part in translation.details.parts
     }
-    asked = [(Request(ids), target) for (_, target), found in shorter.items() for _, ids in found]
-    explanations = iter(
-        translator.explaining_engine().explain(
-            [request for request, _ in asked],
-            [target for _, target in asked],
-            batch_tokens=translator.decoding.batch_tokens,
-        )
-        if asked
-        else ()
+    log_probs = _log_probs(
+        translator, [(Request(ids), target) for (_, target), found in shorter.items() for _, ids in found]
     )
-    without = {
-        key: [(word, float(next(explanations).token_log_probs.sum(dtype="float64"))) for word, _ in found]
-        for key, found in shorter.items()
-    }
+    without = {key: [(word, next(log_probs)) for word, _ in found] for key, found in shorter.items()}
     return [_with_doubt(each, without) for each in translations]
+
+
+def _log_probs(translator: "Translator", pairs: Sequence[tuple[Request, TokenIds]]) -> Iterator[float]:
+    """The log-probability of each target after its source.
+
+    Some are read at a time: with them come attention weights, which for all the long lines of a window would take gigabytes.
+    """
+    engine, batch_tokens = translator.explaining_engine(), translator.decoding.batch_tokens
+    for start in range(0, len(pairs), _READ_AT_ONCE):
+        requests, targets = zip(*pairs[start : start + _READ_AT_ONCE], strict=True)
+        for explanation in engine.explain(requests, targets, batch_tokens=batch_tokens):
+            yield float(explanation.token_log_probs.sum(dtype="float64"))
 
 
 def _with_doubt(
@@ -68,11 +71,14 @@ def _with_doubt(
 ) -> Translation:
     if translation.details is None or without_unseen_words(translation.doubts):
         return translation
+    source = translation.source.casefold()
     lost = [
         word
         for part in translation.details.parts
         for word, log_prob in without[part.source_ids, part.target_ids]
-        if log_prob > float(part.explanation.token_log_probs.sum(dtype="float64"))
+        # A name or a number that stands in for a protected span is no word of the source.
+        if (word.islower() or word.casefold() in source)
+        and log_prob > float(part.explanation.token_log_probs.sum(dtype="float64"))
     ]
     if not lost:
         return translation
@@ -80,7 +86,12 @@ def _with_doubt(
 
 
 def _without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[tuple[str, TokenIds]]:
-    """Each word with a meaning of its own, and the source tokens of the part without it; nothing for a part of one word."""
+    """Each word with a meaning of its own, and the source tokens of the part without it.
+
+    Nothing for a part of one word, and for one that the model cannot read wholly.
+    """
+    if pipeline.source_tokenizer.unk_id in part.source_ids:
+        return
     text = pipeline.source_tokenizer.decode(part.source_ids)
     words = [*_WORD.finditer(text)]
     if len(words) < 2:
