@@ -374,8 +374,11 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
         "score",
         "alternatives",
         "unknown_words",
+        "cut",
         "divided",
+        "in_pieces",
         "untranslated",
+        "partly_copied",
         "doubts",
         "repaired",
     }

@@ -472,11 +472,7 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         "translation": translation.text,
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
-        "unknown_words": translation.unknown_words,
-        "divided": translation.is_divided,
-        "untranslated": translation.is_untranslated,
-        "doubts": translation.doubts,
-        "repaired": translation.is_repaired,
+        **_marks(translation),
     }
     if translation.pivot is not None:
         facts["pivot"] = _pivot(translation.pivot, options)
@@ -499,17 +495,27 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
 
 
+def _marks(translation: Translation) -> dict[str, Any]:
+    """What a person should know of a translation: all that warnings about lines name."""
+    return {
+        "unknown_words": translation.unknown_words,
+        "cut": translation.is_cut,
+        "divided": translation.is_divided,
+        "in_pieces": translation.is_in_pieces,
+        "untranslated": translation.is_untranslated,
+        "partly_copied": translation.is_partly_copied,
+        "doubts": translation.doubts,
+        "repaired": translation.is_repaired,
+    }
+
+
 def _pivot(first: Translation, options: TranslateOptions) -> dict[str, Any]:
     """The first of two steps."""
     return {
         "language": options.via,
         "translation": first.text,
         "score": first.score,
-        "unknown_words": first.unknown_words,
-        "divided": first.is_divided,
-        "untranslated": first.is_untranslated,
-        "doubts": first.doubts,
-        "repaired": first.is_repaired,
+        **_marks(first),
     }
 
 
