@@ -48,7 +48,7 @@ from transformer_cli.decoding.checks.quality import Drift, read_quality
 from transformer_cli.decoding.details import UnknownReplacement, pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.memory import TranslationMemory
-from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
+from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import escaped, escaped_in_json, for_shell
@@ -453,11 +453,10 @@ def output_lines(translation: Translation, pipeline: TextPipeline, options: Tran
 
 def _marked(translation: Translation) -> str:
     """The translation as `--mark` prints it; what needs no translation, such as a blank line or a number, has no mark."""
-    if translation.is_from_memory:
-        return f"{_without_tabs(translation.text)}\tmemory\t"
     estimate = translation.estimate
-    if estimate is None:
-        return f"{_without_tabs(translation.text)}\t\t"
+    if translation.is_from_memory or estimate is None:
+        mark = BY_MEMORY if translation.is_from_memory else BY_GLOSSARY * translation.is_of_terms
+        return f"{_without_tabs(translation.text)}\t{mark}\t"
     mark = "green" if estimate.is_green else "-"
     return f"{_without_tabs(translation.text)}\t{mark}\t{estimate.probability:.3f}"
 
