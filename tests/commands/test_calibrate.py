@@ -449,7 +449,7 @@ def test_the_command_for_a_calibration_names_the_checkpoint_that_was_named(tmp_p
 def test_a_line_that_is_not_green_and_has_no_doubt_is_named_with_the_reason(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    lines = ["The dog is big.", "The big dog sees the cat.", "Hello."]
+    lines = ["The dog is big.", "The boy sees the small dog.", "Hello."]
     translate_lines(lines, None, TranslateOptions(run=str(DOCS_RUN), mark=True))
     marks = [line.split("\t")[1] for line in capfd.readouterr().out.splitlines()]
     assert marks == ["green", "-", "-"]
