@@ -32,7 +32,7 @@ TREE_LINE = re.compile(r"(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.
 # What an earlier command of the page writes: a folder, named after a config.
 OF_FOLDER = re.compile(r"[\w-]+-(?:back-translated|diversified|distilled)/config\.yaml")
 # What readers are told to write for themselves.
-WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml", "phrases.yaml"}
+WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml", "phrases.yaml", "corrected.yaml"}
 # A line that is no heading, with a time in its text and not only in the address of a link.
 TIME_OF_A_TRAINING = re.compile(r"[^#].*?(?: minutes\b|分钟)")
 

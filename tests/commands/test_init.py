@@ -266,6 +266,23 @@ def test_few_pairs_are_said_to_be_few_with_what_helps(
     assert (f"tfm validate --against {DOCS_RUN}" in said) == (run is not None)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("languages", "num_pairs", "is_told"),
+    [(("en", "fr"), 3000, True), (("en", "fr"), 10_000, False), (("en", "it"), 3000, False)],
+)
+def test_the_small_model_is_named_where_it_is_the_better_beginning(
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    languages: tuple[str, str],
+    num_pairs: int,
+    is_told: bool,
+) -> None:
+    (folder / "some.csv").write_text(csv([("English", "Other"), *phrases(num_pairs)]))
+    init("some.csv", source_language=languages[0], target_language=languages[1])
+    assert ("--init-from demonstration" in capfd.readouterr().out) == is_told
+
+
 def test_a_run_of_other_languages_is_refused(folder: Path) -> None:
     (folder / "few.csv").write_text(csv([("Italian", "English"), *((it, en) for en, it in phrases(60))]))
     with pytest.raises(UsageError, match="that run translates en into it; this corpus is it into en"):

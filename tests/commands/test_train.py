@@ -109,10 +109,15 @@ def test_right_translations_of_single_words_are_not_called_wrong(
     assert told[-1].startswith(TO_TRUST)
 
 
-def test_a_run_that_will_go_on_is_not_judged_yet(
+def test_a_run_that_will_go_on_is_judged_only_if_it_is_poor_so_far(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told = said(caplog, monkeypatch, tmp_path, 5.0, limit="training.max_minutes=1")
+    """Its user translates with it, too."""
+    told = said(caplog, monkeypatch, tmp_path, 14.27, limit="training.max_minutes=1")
+    assert told[-1].startswith(
+        "BLEU 14.3 on the validation sentences: many translations will be wrong. What helps first: the rest of the training"
+    )
+    told = said(caplog, monkeypatch, tmp_path, 30.0, limit="training.max_minutes=1")
     assert told[-1].startswith("next: tfm translate --run en-it")
 
 

@@ -141,8 +141,8 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
     for arguments, text in (
         (("--input", "in.txt"), "Bonjour.\n"),
         (("--input", f"/dev/fd/{piped}"), "Bonjour.\n"),
-        (("--input", "-", "--format", "html"), "<p>Le <b>chien</b> est gros.</p>\n"),
-        (("--input", "in.html"), "<p>Le <b>chien</b> est gros.</p>\n"),
+        (("--input", "-", "--format", "html"), "<p>Le <b>chien</b> est grand.</p>\n"),
+        (("--input", "in.html"), "<p>Le <b>chien</b> est grand.</p>\n"),
     ):
         found = tfm_here("translate", *arguments, stdin=(tfm_here.folder / "in.html").read_bytes())
         assert (found.exit_code, found.text) == (0, text)
@@ -374,8 +374,11 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
         "score",
         "alternatives",
         "unknown_words",
+        "cut",
         "divided",
+        "in_pieces",
         "untranslated",
+        "partly_copied",
         "doubts",
         "repaired",
     }

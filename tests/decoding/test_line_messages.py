@@ -16,6 +16,7 @@ SAID = {
     "translation as a whole was doubtful: look whether words are missing",
     "is_untranslated": "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
     "is_partly_copied": "a sentence was left as it is, because the model loses the protected parts of it",
+    "is_in_pieces": "a sentence was translated in pieces around the parts that must stay, so read it again",
 }
 
 
@@ -32,7 +33,7 @@ def test_each_mark_of_a_record_is_told_with_the_number_of_its_line(name: str, ca
 
 
 def test_a_line_whose_record_has_no_mark_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
-    quiet = {"is_in_pieces", "is_repaired", "is_from_memory"}
+    quiet = {"is_repaired", "is_from_memory", "is_of_terms"}
     names = {field.name for field in fields(Translation) if field.name.startswith("is_")}
     assert names == {*SAID, *quiet}, "a new mark needs a message here, or a reason for none"
     assert messages_of(caplog, replace(PLAIN, **dict.fromkeys(quiet, True))) == []  # type: ignore[arg-type]

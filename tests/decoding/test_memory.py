@@ -116,6 +116,9 @@ def test_a_corrected_line_is_printed_where_only_trusted_ones_are(
     memory = tmp_path / "m.tsv"
     translate_command(["Where is the station?"], RUN, memory=memory, mark=True)
     assert capsys.readouterr().out == "Dove si trova la stazione?\tmemory\t\n"
+    (tmp_path / "g.tsv").write_text("dog\tbassotto\n")
+    translate_command(["dog"], RUN, glossary=tmp_path / "g.tsv", mark=True)
+    assert capsys.readouterr().out == "bassotto\tglossary\t\n"
     translate_command(["Where is the station?"], RUN, memory=memory, only_green=True)
     assert capsys.readouterr().out == "Dove si trova la stazione?\n"
     translate_command(["Where is the station?"], RUN, memory=memory, prefix="Dov'è")

@@ -109,6 +109,15 @@ def config_with(**training: Any) -> Config:
     return check_settings(settings, "mine.yaml")
 
 
+def test_the_plan_of_whole_epochs_names_their_number_and_their_mean_size() -> None:
+    """The first of three epochs has 8 updates, the others have 9."""
+    plan = replace(SPREADSHEET, updates_per_epoch=8, num_steps=26)
+    [of_epochs, *_] = plan.lines(config_with(max_epochs=3, max_steps=None))
+    assert of_epochs.endswith("3.0 epochs of 9 updates")
+    [of_steps, *_] = plan.lines(config_with(max_steps=26))
+    assert of_steps.endswith("3.2 epochs of 8 updates")
+
+
 def test_a_run_of_a_few_updates_is_a_trial_and_hears_nothing_about_intervals() -> None:
     for num_steps, named in ((20, []), (21, ["training.validate_every", "training.save_every"])):
         plan = replace(SPREADSHEET, num_steps=num_steps)

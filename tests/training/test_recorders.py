@@ -67,6 +67,14 @@ def curves(folder: Path, part: str = "train") -> EventAccumulator:
     return EventAccumulator(str(folder / "tensorboard" / part), size_guidance=sizes).Reload()
 
 
+def test_a_step_behind_the_estimated_end_is_told_without_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with recording(tmp_path) as recorder:
+        for step in (10, 11):
+            recorder.on_report(report(step))
+    assert [message.split("  ")[0] for message in caplog.messages] == ["step 10/10", "step 11"]
+
+
 def test_a_report_goes_to_both_files(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         for step in (1, 2, 3):

@@ -318,6 +318,11 @@ class TrainedFiles:
         return self.run is not None and self.run.path.resolve() == demonstration_run().resolve()
 
     @property
+    def name(self) -> str:
+        """The name of the run: as its config has it, or as people name the model that comes with tfm."""
+        return DEMONSTRATION if self.is_demonstration else self.config.name
+
+    @property
     def seen_words(self) -> SeenWords | None:
         """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
         run = self.run

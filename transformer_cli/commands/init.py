@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SHEET_AS_TSV = "transformer_cli.extensions.corpora.spreadsheets:sheet_as_tsv"
 # A model learns little from fewer pairs.
 _FEW_PAIRS = 1000
+# With fewer pairs from English into French, the small model that comes along gives a better beginning than random weights.
+_PAIRS_FOR_OWN_MODEL = 10_000
 # Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
 _COMMON_LETTERS = 0.5
 # A larger corpus is not read again to count the pairs of each split.
@@ -323,7 +325,17 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial:
     if size.num_pairs < _FEW_PAIRS:
         few = f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few"
         lines.append(f"{few}: {_way_with_few_pairs(data, initial)} (docs/own_corpus.md).")
+    elif size.num_pairs < _PAIRS_FOR_OWN_MODEL and initial is None and _is_demonstrated(data):
+        lines.append(
+            f"With fewer than {_PAIRS_FOR_OWN_MODEL:,} pairs from English into French, begin with the small model that comes along: write this "
+            "config again with --init-from demonstration --force (docs/own_corpus.md)."
+        )
     return lines
+
+
+def _is_demonstrated(data: FilesData) -> bool:
+    """Whether the small model that comes along translates so."""
+    return (data.source_language, data.target_language) == ("en", "fr")
 
 
 def _way_with_few_pairs(data: FilesData, initial: InitialRun | None) -> str:
@@ -332,7 +344,7 @@ def _way_with_few_pairs(data: FilesData, initial: InitialRun | None) -> str:
             "further training with 311 pairs made a model no better on other sentences. "
             f"Compare it afterwards: tfm validate --against {for_shell(initial.name)}; or take {for_shell(initial.name)} as it is, and these pairs as its --memory"
         )
-    run = "demonstration" if (data.source_language, data.target_language) == ("en", "fr") else "RUN"
+    run = "demonstration" if _is_demonstrated(data) else "RUN"
     return (
         "a model learns them by heart, and translates little else. Several thousand give first useful translations. "
         f"With fewer, take a model that exists, and these pairs as its --memory; or train it further: --init-from {run}"

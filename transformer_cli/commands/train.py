@@ -76,8 +76,11 @@ def train_command(
         tfm,
         settings.name,
     )
-    if is_over and not isinstance(settings.data, SequencesData):
-        logger.info("%s", _what_to_expect(run, settings.name, options, settings.training.init_from))
+    if not isinstance(settings.data, SequencesData):
+        if is_over:
+            logger.info("%s", _what_to_expect(run, settings.name, options, settings.training.init_from))
+        elif poor := _how_poor(run):
+            logger.info("%s. What helps first: the rest of the training", poor)
 
 
 _LOW_BLEU = 20.0
@@ -88,6 +91,19 @@ _FEW_SENTENCES = 100
 """The 95 % interval of BLEU over fewer is wider than most differences that a user asks about; a calibration needs as many."""
 _LEAST_FALL = 0.05
 """In nats per token, in half of a run: a loss that falls by less has come to its end, or rises."""
+
+
+def _how_poor(run: TrainedRun) -> str:
+    """That many translations of a run will be wrong, if its best score on the validation sentences says so; else empty."""
+    from transformer_cli.checkpoint.recorded_series import finite, read_series
+    from transformer_cli.checkpoint.run_folder import RunFolder
+
+    series = read_series(RunFolder(run.folder).metrics_file)
+    bleu, chrf = (finite(series.validation.get(name, {})).values() for name in ("bleu", "chrf"))
+    best = max(bleu, default=_LOW_BLEU)
+    if best >= _LOW_BLEU or max(chrf, default=0.0) >= _HIGH_CHRF:
+        return ""
+    return f"BLEU {best:.1f} on the validation sentences: many translations will be wrong"
 
 
 def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | None = None) -> str:
@@ -104,11 +120,8 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
     from transformer_cli.checkpoint.recorded_series import finite, read_series
     from transformer_cli.checkpoint.run_folder import RunFolder
 
-    series = read_series(RunFolder(run.folder).metrics_file)
-    bleu, chrf = (finite(series.validation.get(name, {})).values() for name in ("bleu", "chrf"))
-    best = max(bleu, default=_LOW_BLEU)
-    if best < _LOW_BLEU and max(chrf, default=0.0) < _HIGH_CHRF:
-        poor = f"BLEU {best:.1f} on the validation sentences: many translations will be wrong"
+    if poor := _how_poor(run):
+        series = read_series(RunFolder(run.folder).metrics_file)
         if begun_from is not None:  # the run that it began from decides most
             return f"{poor}. Whether they are better than before: tfm validate --run {name}{options} --against {for_shell(begun_from)}"
         losses = finite(series.validation.get("loss", {}))

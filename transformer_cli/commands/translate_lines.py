@@ -48,7 +48,7 @@ from transformer_cli.decoding.checks.quality import Drift, read_quality
 from transformer_cli.decoding.details import UnknownReplacement, pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.memory import TranslationMemory
-from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
+from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import escaped, escaped_in_json, for_shell
@@ -453,11 +453,10 @@ def output_lines(translation: Translation, pipeline: TextPipeline, options: Tran
 
 def _marked(translation: Translation) -> str:
     """The translation as `--mark` prints it; what needs no translation, such as a blank line or a number, has no mark."""
-    if translation.is_from_memory:
-        return f"{_without_tabs(translation.text)}\tmemory\t"
     estimate = translation.estimate
-    if estimate is None:
-        return f"{_without_tabs(translation.text)}\t\t"
+    if translation.is_from_memory or estimate is None:
+        mark = BY_MEMORY if translation.is_from_memory else BY_GLOSSARY * translation.is_of_terms
+        return f"{_without_tabs(translation.text)}\t{mark}\t"
     mark = "green" if estimate.is_green else "-"
     return f"{_without_tabs(translation.text)}\t{mark}\t{estimate.probability:.3f}"
 
@@ -472,11 +471,7 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         "translation": translation.text,
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
-        "unknown_words": translation.unknown_words,
-        "divided": translation.is_divided,
-        "untranslated": translation.is_untranslated,
-        "doubts": translation.doubts,
-        "repaired": translation.is_repaired,
+        **_marks(translation),
     }
     if translation.pivot is not None:
         facts["pivot"] = _pivot(translation.pivot, options)
@@ -499,17 +494,27 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
 
 
+def _marks(translation: Translation) -> dict[str, Any]:
+    """What a person should know of a translation: all that warnings about lines name."""
+    return {
+        "unknown_words": translation.unknown_words,
+        "cut": translation.is_cut,
+        "divided": translation.is_divided,
+        "in_pieces": translation.is_in_pieces,
+        "untranslated": translation.is_untranslated,
+        "partly_copied": translation.is_partly_copied,
+        "doubts": translation.doubts,
+        "repaired": translation.is_repaired,
+    }
+
+
 def _pivot(first: Translation, options: TranslateOptions) -> dict[str, Any]:
     """The first of two steps."""
     return {
         "language": options.via,
         "translation": first.text,
         "score": first.score,
-        "unknown_words": first.unknown_words,
-        "divided": first.is_divided,
-        "untranslated": first.is_untranslated,
-        "doubts": first.doubts,
-        "repaired": first.is_repaired,
+        **_marks(first),
     }
 
 

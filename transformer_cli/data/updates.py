@@ -140,6 +140,8 @@ def collate_padded(
 UPDATES_AHEAD = 4
 MAX_STAGED_EPOCHS = 10_000
 """Weights of corpora that change later are not counted."""
+MAX_COUNTED_EPOCHS, MAX_COUNTED_PAIRS = 100, 1_000_000
+"""To count the updates of so many epochs, or pairs, takes a quarter of a second."""
 
 
 class Position(NamedTuple):
@@ -253,15 +255,18 @@ class Updates(Iterator[list[Batch]]):
         return sum(1 for _ in update_batches(order, size, epoch))
 
     def num_updates_in_all(self, num_epochs: int) -> int:
-        """Number of updates of the first epochs: counted in one epoch of each stage, between which the weights of the corpora change."""
-        weights = self.order.weights
-        if not callable(weights):
-            return num_epochs * self.num_updates
-        total, counted = 0, dict[tuple[float, ...], int]()
+        """Number of updates of the first epochs: counted if these are small and few, as the epochs of a small corpus differ much.
+
+        Else those of one epoch stand for all of its stage. A stage ends where the weights of the corpora change.
+        """
+        order, num_pairs, num_counted, total = self.order, 0, 0, 0
+        counted: dict[tuple[float, ...], int] = {}
         for epoch in range(min(num_epochs, MAX_STAGED_EPOCHS)):
-            stage = tuple(weights(epoch))
-            if stage not in counted:
+            stage = tuple(order.weights_in(epoch))
+            is_small = num_counted < MAX_COUNTED_EPOCHS and num_pairs < MAX_COUNTED_PAIRS
+            if stage not in counted or (is_small and order.sampled_lengths is None):
                 counted[stage] = self._num_updates_of(epoch)
+                num_pairs, num_counted = num_pairs + order.num_pairs(epoch), num_counted + 1
             total += counted[stage]
         return total + max(0, num_epochs - MAX_STAGED_EPOCHS) * counted[stage]
 

@@ -325,7 +325,7 @@ class TextPipeline:
             return None
         if visible == line and line.isupper() and all(each.first_forms and len(each.source) > 1 for each in required):
             result = result.upper()
-        return replace(copied(line, without_line_breaks(result)), terms=terms)
+        return replace(copied(line, without_line_breaks(result)), terms=terms, is_of_terms=True)
 
     def restore(self, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Detokenise the hypotheses of each part, and join the parts.

@@ -20,6 +20,8 @@ from transformer_cli.text.spans import Span
 
 logger = logging.getLogger(__name__)
 
+BY_MEMORY, BY_GLOSSARY = "memory", "glossary"
+"""The marks of translations that no model has made."""
 MAX_SHOWN_CHARACTERS = 40
 """As many line numbers, or words, are named; of the others, how many there are."""
 
@@ -165,6 +167,8 @@ class Translation:
     estimate reads it."""
     is_from_memory: bool = False
     """Whether a translation memory had it, so that no model has translated it; its score is 0."""
+    is_of_terms: bool = False
+    """Whether the whole line is terms of the glossary, so that no model has translated it; its score is 0."""
     pieces: tuple[TranslatedPiece, ...] = ()
     """In order, with only white space and marks between them; nothing for a text that was translated as a whole. A word of one
     piece has no counterpart in another."""

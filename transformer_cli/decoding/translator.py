@@ -694,6 +694,15 @@ def _described(value: object) -> str:
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
 
 
+_SAID_OF_MARKS = {
+    "is_divided": "a sentence was translated clause by clause, because it is longer than those of the training, "
+    "or because its translation as a whole was doubtful: look whether words are missing",
+    "is_untranslated": "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
+    "is_partly_copied": "a sentence was left as it is, because the model loses the protected parts of it",
+    "is_in_pieces": "a sentence was translated in pieces around the parts that must stay, so read it again",
+}
+
+
 def warn_of_lines(
     numbered: Sequence[tuple[int, Translation]],
     *,
@@ -729,24 +738,11 @@ def warn_of_lines(
         if left_out := [number for number, each in numbered if each.is_not_green]:
             logger.warning("%s: the translation is not green, so it was left out", _lines(left_out))
         numbered = [each for each in numbered if not each[1].is_not_green]
-    if longer := [number for number, each in numbered if each.is_divided]:
-        logger.warning(
-            "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
-            "its translation as a whole was doubtful: look whether words are missing",
-            _lines(longer),
-        )
-    if lost := [number for number, each in numbered if each.is_untranslated]:
-        logger.warning(
-            "%s: a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
-            _lines(lost),
-        )
+    for name, said in _SAID_OF_MARKS.items():
+        if marked := [number for number, each in numbered if getattr(each, name)]:
+            logger.warning("%s: %s", _lines(marked), said)
     if with_doubts := [one for one in numbered if one[1].doubts]:
         _report_doubts(with_doubts)
-    if copies := [number for number, each in numbered if each.is_partly_copied]:
-        logger.warning(
-            "%s: a sentence was left as it is, because the model loses the protected parts of it",
-            _lines(copies),
-        )
     if quality is not None:
         _report_not_green(numbered, quality)
 
@@ -755,7 +751,7 @@ def _report_not_green(numbered: Sequence[tuple[int, Translation]], quality: Qual
     """Say why translations are not green of which nothing else has been said."""
     reasons: dict[str, list[int]] = {}
     for number, each in numbered:
-        is_named = each.doubts or each.is_untranslated or each.is_partly_copied
+        is_named = each.doubts or each.is_untranslated or each.is_partly_copied or each.is_in_pieces
         if not is_named and (reason := quality.why_not_green(each)):
             reasons.setdefault(reason, []).append(number)
     for reason, of_reason in reasons.items():

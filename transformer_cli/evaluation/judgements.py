@@ -176,7 +176,7 @@ def report_page(
     """
     run = RunFolder.of_checkpoint(loaded.trained.folder)
     page = Page(
-        title=f"{loaded.trained.config.name}: {report.parts[0].direction}",
+        title=f"{loaded.trained.name}: {report.parts[0].direction}",
         facts=facts,
         report=report,
         sentences=ranked_sentences(report.parts[0]),

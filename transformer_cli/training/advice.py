@@ -129,7 +129,11 @@ class Plan:
         at_end = f"{last:.2g} at the end"
         if training.schedule == "plateau":
             at_end = f"then less whenever {training.best_metric} stops improving"
-        epochs = f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of {self.updates_per_epoch:,} updates"
+        num_epochs, updates_per_epoch = self.num_steps / self.updates_per_epoch, self.updates_per_epoch
+        if training.max_epochs is not None and self.num_steps < (training.max_steps or math.inf):
+            # Epochs of a small corpus differ by some updates, and this is the mean of all.
+            num_epochs, updates_per_epoch = training.max_epochs, round(self.num_steps / training.max_epochs)
+        epochs = f"{num_epochs:,.1f} epochs of {updates_per_epoch:,} updates"
         if not self.are_epochs_alike:
             epochs = f"{self.updates_per_epoch:,} of them in the first epoch; the weights of data.corpora change later"
         return [

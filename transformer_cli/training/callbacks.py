@@ -315,7 +315,9 @@ class Recorder(Callback):
             self._warn(error)
 
     def on_report(self, report: TrainingReport) -> None:
-        steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
+        # The last step may be an estimate.
+        is_known = self.num_steps is not None and report.step <= self.num_steps
+        steps = f"{report.step}/{self.num_steps}" if is_known else f"{report.step}"
         speed = f"{report.target_tokens_per_second:,.0f} tok/s"
         scale = report.gradient_scale
         scaled = "" if scale is None else f"  gradients x {scale:,.6g}"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,6 +146,24 @@ def test_a_table_has_the_trust_of_each_new_translation_beside_it() -> None:
         read_csv(table.encode(), replace(options, has_trust=False)), Estimating(), not_green=NotGreen.MARKED
     )
     assert plain.data.decode().splitlines()[:2] == ["id;English;Italian;Number", "1;sure words;SURE WORDS;1"]
+
+
+def test_a_table_says_which_translations_a_memory_or_a_glossary_has() -> None:
+    class Remembering(Estimating):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            known: dict[str, Any] = {"kept by hand": {"is_from_memory": True}, "cat": {"is_of_terms": True}}
+            return [
+                answer._replace(estimate=None, is_untranslated=False, **known[asked.text])
+                if asked.text in known
+                else answer
+                for asked, answer in zip(texts, super().translate(texts), strict=True)
+            ]
+
+    document = read_csv(b"English\nkept by hand\ncat\nsure\n42\n", ReadingOptions(("English=Italian",), has_trust=True))
+    found = translate_document(document, Remembering(), not_green=NotGreen.MARKED)
+    marks = [line.rpartition(",")[2] for line in found.data.decode().splitlines()]
+    assert marks == ["green", "memory", "glossary", "green 0.500", ""]
+    assert found.num_without_model == {"memory": 1, "glossary": 1}
 
 
 def test_a_table_without_a_new_column_says_that_no_marks_are_written(caplog: pytest.LogCaptureFixture) -> None:

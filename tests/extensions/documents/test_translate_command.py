@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from transformer_cli.cli import app
 from transformer_cli.commands.translate_lines import TranslateOptions
+from transformer_cli.decoding.translation import Estimate
 from transformer_cli.extensions.documents import ModelTranslator, read_document
 from transformer_cli.extensions.documents.formats import Document, Format, ReadingOptions, format_named
 from transformer_cli.extensions.documents.translate_command import (
@@ -442,6 +443,21 @@ def test_the_last_message_is_true_where_a_person_should_look_at_more_than_is_tra
         translate("names.json", "nomi.json")
     wanted = "names.json: segments with words to translate: 0; segments that a person should look at: "
     assert caplog.messages[-1].startswith(wanted)
+
+
+def test_the_number_of_green_segments_is_told_with_those_that_no_model_has_translated(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    estimates = Estimate(0.9, is_green=True), Estimate(0.1, is_green=False)
+    chosen = ChosenDocument(Path("in.csv"), format_named("csv"), ReadingOptions())
+    caplog.set_level("INFO")
+    for known in ({}, {"memory": 3, "glossary": 1}):
+        found = TranslatedDocument(b"", 2 + sum(known.values()), (), estimates, num_without_model=known)
+        _report(found, chosen, TranslateOptions(mark=True))
+    assert [one for one in caplog.messages if "green" in one] == [
+        "in.csv: green: 1 of 2 segments",
+        "in.csv: green: 1 of 2 segments that the model has translated; from the memory: 3; from the glossary: 1",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,8 @@ class TranslatedSegment:
     doubts: tuple[str, ...] = ()
     """Why a person should look at it; a format that can mark a translation (fuzzy, needs-review) does so."""
     trust: str = ""
-    """With `NotGreen.MARKED`: green or not green, and the probability that it is good; empty if nothing is known of it."""
+    """With `NotGreen.MARKED`: green or not green, and the probability that it is good; `memory` or `glossary` if only these have
+    translated it; empty if it needs no translation."""
 
     @property
     def text(self) -> str:

@@ -301,7 +301,9 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
         logger.warning("and %d more of this kind; %s", len(messages) - num_shown, hint)
     if options.needs_quality:
         num_green = sum(estimate.is_green for estimate in found.estimates)
-        logger.info("%s: green: %d of %d segments", given.name, num_green, len(found.estimates))
+        others = "".join(f"; from the {mark}: {number}" for mark, number in found.num_without_model.items())
+        by_model = " that the model has translated" if others else ""
+        logger.info("%s: green: %d of %d segments%s%s", given.name, num_green, len(found.estimates), by_model, others)
     logger.info(
         "%s: segments with words to translate: %d; segments that a person should look at: %d",
         given.name,

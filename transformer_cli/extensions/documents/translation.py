@@ -1,6 +1,7 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -8,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.translation import Estimate, PlacedPiece, least_of
+from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.inline_text import (
     DIVISION,
@@ -114,6 +115,8 @@ class TranslatedDocument:
     """How far the translation of each segment can be trusted, without those of which nothing is known."""
     num_from_memory: int = 0
     """How many of its texts a memory has translated."""
+    num_without_model: Mapping[str, int] = field(default_factory=dict)
+    """How many segments only a memory has translated, and how many only a glossary, by what stands as their mark."""
 
     @property
     def messages(self) -> list[str]:
@@ -184,6 +187,7 @@ def translate_document(
             if LEFT_OUT not in translation.doubts
             for part in each.all_parts
         ),
+        num_without_model=Counter(each.trust for each in translations if each.trust in (BY_MEMORY, BY_GLOSSARY)),
     )
 
 
@@ -434,10 +438,17 @@ class _SegmentInWork:
         answers: Mapping[AskedText, CheckedAnswer],
         not_green: NotGreen,
     ) -> TranslatedSegment:
-        """Its translation, marked or left out if it is not green."""
+        """Its translation, marked or left out if it is not green; marked, too, if a memory or a glossary has it, and no model."""
         estimate = self.estimate(answers)
-        if not_green is NotGreen.WRITTEN or estimate is None:
+        if not_green is NotGreen.WRITTEN:
             return translation
+        if estimate is None:
+            found = [answers[part.asked] for part in self.all_parts]
+            if any(answer.is_from_memory for answer in found):
+                return replace(translation, trust=BY_MEMORY)
+            return (
+                replace(translation, trust=BY_GLOSSARY) if any(answer.is_of_terms for answer in found) else translation
+            )
         if not_green is NotGreen.LEFT_OUT:
             return translation if estimate.is_green else TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
         trust = f"{'green' if estimate.is_green else 'not green'} {estimate.probability:.3f}"

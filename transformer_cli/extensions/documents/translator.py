@@ -87,6 +87,8 @@ class AnsweredText(NamedTuple):
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
     is_from_memory: bool = False
     """Whether a person has made it, so that it stays as it is."""
+    is_of_terms: bool = False
+    """Whether the whole text is terms of a glossary, so that no model has translated it."""
     lost_by_memory: str = ""
     """The placeholder or tag that the translation of a memory lacks, so that the model has made this one in its place."""
 
@@ -194,6 +196,7 @@ class ModelTranslator:
                     for span in span_texts(text, find_spans(text))
                 ),
                 is_from_memory=translation.is_from_memory,
+                is_of_terms=translation.is_of_terms,
                 lost_by_memory=lost_by_memory,
             )
             for asked, translation, lost_by_memory in zip(texts, translations, lost, strict=True)
@@ -335,6 +338,8 @@ class CheckedAnswer(NamedTuple):
     pieces: tuple[PlacedPiece, ...] = ()
     """As of `AnsweredText`."""
     is_from_memory: bool = False
+    """As of `AnsweredText`."""
+    is_of_terms: bool = False
     """As of `AnsweredText`."""
 
 
@@ -540,7 +545,7 @@ def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:
     is_same = answer.text == asked.text
     links = () if is_same or not asked.needs_links else answer.links
     links = links or links_by_position(asked.text, answer.text)
-    return CheckedAnswer(answer.text, links, doubts, pieces=answer.pieces)
+    return CheckedAnswer(answer.text, links, doubts, pieces=answer.pieces, is_of_terms=answer.is_of_terms)
 
 
 def _doubts(answer: AnsweredText) -> tuple[str, ...]:

@@ -280,7 +280,7 @@ def _record(
     facts: dict[str, Any] = {
         "format": wanted.name,
         "quantization": quantization,
-        "run": trained.config.name,
+        "run": trained.name,
         "step": trained.step,
         "languages": list(map(str, trained.config.data.directions)),
         "tfm": __version__,

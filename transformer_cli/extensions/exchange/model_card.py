@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint.checkpoints import portable_config
 from transformer_cli.checkpoint.run_folder import IMPORTED, RunFolder
-from transformer_cli.checkpoint.trained_files import DEMONSTRATION, TrainedFiles
+from transformer_cli.checkpoint.trained_files import TrainedFiles
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
@@ -198,7 +198,7 @@ def card_files(
     ]
     if notes:
         sections.insert(2, "## Checked\n\n" + "\n".join(f"- {note}" for note in notes))
-    metadata = card_metadata(files.config, reports, options, library, name=name_on_card(files))
+    metadata = card_metadata(files.config, reports, options, library, name=files.name)
     text = f"---\n{metadata}---\n\n" + "\n\n".join(filter(None, sections)) + "\n"
     return {CARD: text.encode(), **{name: svg.encode() for name, svg in pictures.items()}}
 
@@ -229,11 +229,6 @@ def _imported_from(files: TrainedFiles) -> str | None:
     return on_one_line(origin, 200) if isinstance(origin, str) else None
 
 
-def name_on_card(files: TrainedFiles) -> str:
-    """The name of the run: as its config has it, or as people name the model that comes with tfm."""
-    return DEMONSTRATION if files.is_demonstration else files.config.name
-
-
 def _head(files: TrainedFiles, records: RunRecords) -> str:
     config = files.config
     ways = [f"{name_of_language(one.source)} to {name_of_language(one.target)}" for one in config.data.directions]
@@ -245,7 +240,7 @@ def _head(files: TrainedFiles, records: RunRecords) -> str:
         made = f"Imported by tfm{version}: {origin}."
     with_ssru = " (SSRU in place of self-attention)" if model.decoder_layer == "ssru" else ""
     return (
-        f"# {name_on_card(files)}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
+        f"# {files.name}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
         f"{model.decoder_layers} decoder layers{with_ssru} of width {model.d_model}, {model.num_heads} heads, "
         f"{files.source_tokenizer.vocab_size:,} source and {files.target_tokenizer.vocab_size:,} target tokens "
         f"({config.tokenizer.kind}). {made}"

@@ -158,10 +158,10 @@ def load_served_runs(
         UsageError: two runs have the same name, or no direction is left for one of them.
     """
     loaded_runs = [load_run(run, overrides, command="serve") for run in runs]
-    _check_names(runs, [loaded.config.name for loaded in loaded_runs])
+    _check_names(runs, [loaded.trained.name for loaded in loaded_runs])
     translators = [
         NamedTranslator(
-            loaded.config.name,
+            loaded.trained.name,
             replace(loaded.translator, protects_spans=protects_spans, reports_lines=False),
             _digest(loaded),
         )

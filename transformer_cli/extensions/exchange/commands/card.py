@@ -51,7 +51,7 @@ def card_command(
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
     from transformer_cli.extensions.exchange.exported_files import CARD
-    from transformer_cli.extensions.exchange.model_card import CardOptions, card_files, name_on_card
+    from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
     from transformer_cli.storage import replace_file
 
     if output is not None and not output.is_dir():
@@ -65,7 +65,7 @@ def card_command(
     logger.info("%s, step %d", trained.folder, trained.step)
     name = name_of_run(trained.folder)
     # The card may be published: it names no folder outside of the current one.
-    name = name_on_card(trained) if Path(name).is_absolute() else name
+    name = trained.name if Path(name).is_absolute() else name
     files = card_files(
         trained,
         float32_translator(trained, trained.config.decoding.beam_size),
