@@ -141,8 +141,8 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
     for arguments, text in (
         (("--input", "in.txt"), "Bonjour.\n"),
         (("--input", f"/dev/fd/{piped}"), "Bonjour.\n"),
-        (("--input", "-", "--format", "html"), "<p>Le <b>chien</b> est grand.</p>\n"),
-        (("--input", "in.html"), "<p>Le <b>chien</b> est grand.</p>\n"),
+        (("--input", "-", "--format", "html"), "<p>Le <b>chien</b> est gros.</p>\n"),
+        (("--input", "in.html"), "<p>Le <b>chien</b> est gros.</p>\n"),
     ):
         found = tfm_here("translate", *arguments, stdin=(tfm_here.folder / "in.html").read_bytes())
         assert (found.exit_code, found.text) == (0, text)
