@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding import Request, TokenIds, Translator
 from transformer_cli.decoding.checks import omissions
 from transformer_cli.decoding.checks.doubts import OMITS, REPEATS, UNSEEN, doubts_about
-from transformer_cli.decoding.checks.omissions import with_omissions
+from transformer_cli.decoding.checks.omissions import with_omissions, without_each_word
 from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
 from transformer_cli.decoding.engine import Explanation
-from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translation import PartDetails, Translation
+from transformer_cli.text.languages import FUNCTION_WORDS
+from transformer_cli.text.tokenizer import train_tokenizer
 
 from .stub_translators import Model, StubEngine, stub_translator, upper
 
@@ -60,6 +63,16 @@ def test_a_word_without_which_the_translation_is_more_probable_is_named(
 ) -> None:
     [found] = translator_of(without(*lost)).translate([line])
     assert found.doubts == doubts
+
+
+@pytest.mark.parametrize("language", ["de", "en", "es", "fr", "it", "nl", "pt"])
+def test_function_words_of_a_language_are_not_looked_for(language: str) -> None:
+    pipeline = stub_translator(upper, languages=(language, "en")).pipeline
+    words = FUNCTION_WORDS[language].split()
+    tokenizer = train_tokenizer([" ".join([*words, "Si", "hotel", "train"])] * 2, TokenizerConfig())
+    of_language = replace(pipeline, source_tokenizer=tokenizer)
+    part = PartDetails(tuple(tokenizer.encode(f"Si hotel {' '.join(words)} train")), (), StubEngine._explanation(1, 1))
+    assert [word for word, _ in without_each_word(part, of_language)] == ["hotel", "train"]
 
 
 def test_the_same_part_of_several_lines_is_read_once() -> None:

@@ -130,6 +130,23 @@ _FREQUENT_WORDS = {
     "tr": "bir ve bu ne ben sen o değil için çok var da de ile gibi benim daha",
     "vi": "là tôi không có bạn và của anh cô một này đã người cho rất",
 }
+FUNCTION_WORDS = {
+    "de": "der die das den dem des ein eine einen einem einer eines kein keine mein meine dein seine ihre und oder aber weil dass "
+    "wenn ob als wie in im am zum zur von vom für ohne bei nach zwischen durch gegen",
+    "en": "a an the my your his its our their this these every and or but because while although if that than as when where who "
+    "which of to from with for in at by into about between without is are was were be am do does did has have had will would can "
+    "could should must not very",
+    "es": "el la los las un una unos unas mi tu su mis tus sus y e o u pero porque que si como cuando de del a al en con por para "
+    "sin sobre entre es son muy",
+    "fr": "le la les l un une des du de d mon ma mes ton ta tes son sa ses notre votre leur et ou mais car que qui si comme quand "
+    "à au aux en dans avec pour par sans sur entre est très",
+    "it": "il lo la i gli le l un uno una mio mia tuo tua suo sua e o ma perché che chi se come quando di del della dei delle a al "
+    "alla da dal dalla in nel nella con per senza su sul tra fra è molto",
+    "nl": "de het een mijn jouw zijn haar ons onze en of maar want omdat dat als die van naar met voor zonder te bij tussen door",
+    "pt": "o a os as um uma meu minha teu tua seu sua e ou mas porque que se como quando de do da dos das em no na com por para "
+    "sem sobre entre é muito",
+}
+"""Articles, prepositions, conjunctions and the like, by language: no sentence ends with one of them."""
 _WORDS = {language: frozenset(words.split()) for language, words in _FREQUENT_WORDS.items()}
 _MIN_SHARE = 0.06
 _MIN_LEAD = 1.25

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from transformer_cli.decoding.checks.doubts import OMITS, without_unseen_words
 from transformer_cli.decoding.engine import Request, TokenIds
 from transformer_cli.decoding.translation import PartDetails, Translation
-from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
+from transformer_cli.text.languages import FUNCTION_WORDS, frequent_words, has_spaces, primary_language
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -21,12 +21,28 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
 _FEWEST_LETTERS = 3
 _READ_AT_ONCE = 1000
-# Beside the frequent words of a language: what a good translation often has no word of its own for.
+# Beside the frequent words and the function words of a language: what a good translation often has no word of its own for.
 _OFTEN_LEFT_OUT = {
-    "en": "about again all any are been being both but can could did does doing done down each ever for from get gets getting "
-    "going got had has her here him his how its just kind let like made make makes may might must off one other our out over own "
-    "pair piece please quite really shall should some such than that their them then there these thing things those too "
-    "took take takes up very was way well were what when where which while who will with would your"
+    "de": "alle also auch befinden befindet beginnt beide beim bereit besteht dabei damit dann daran darauf davon "
+    "dazu deren dessen diese diesem diesen dieser dieses doch dort einander einige einigen etwas euch gerade "
+    "gibt hier ihm ihn ihnen ihr ihrem ihren ihrer ihres immer kann kannst machen macht machte mal man mich "
+    "mir noch nun nur schon sehr sein seinem seinen seiner seines selbst sich sind sowie steht uns viel vor "
+    "wird wurde wurden während",
+    "en": "again all any been being both doing done down each ever get gets getting going got her here him how just "
+    "kind let like made make makes may might off one other out over own pair piece please quite really shall "
+    "some such take takes them then there thing things those too took way well what",
+    "es": "algo algunos aquí así cada cual cuyo desde donde ellas ellos era esa ese eso esta este esto estoy están "
+    "fue hace hacer hay les mismo más nos otro puede qué ser soy también tan tiene toda todo todos usted",
+    "fr": "aussi avez avoir avons bien cela celle celui ces cet cette chaque chez deux dont elles encore eux faire "
+    "fait fois font ici ils leurs lui moi même mêmes ont peu peut plus quel quelle quelques quoi sera soi sont "
+    "suis tout toute toutes vos était être",
+    "it": "abbiamo alcuni anche ancora bene ciò così cui dove egli ella era erano essere fare fatto già hai hanno "
+    "loro mai molti noi nostro ogni ora più poi proprio può qua quale quanto quei quel quella quello questa "
+    "questi questo qui sei sempre siamo sta stato sue suoi tutta tutti tutto voi",
+    "nl": "aan alle daar dan deze dit elkaar gaat geen heb hebben hem hen hier hun iets jij jou jullie kan maakt mij "
+    "nog ook over staat toch toe toen uit veel weer wel werd wij worden wordt zich zou",
+    "pt": "aos aqui assim até bem cada dela dele depois elas eles essa esse esta este faz fazer foi isso lhe mais "
+    "mesmo nos nós onde outro pode qual quem ser são também tem ter toda todo todos tão vocês",
 }
 
 
@@ -42,7 +58,7 @@ def with_omissions(translator: "Translator", translations: Sequence[Translation]
         return list(translations)
     # A part that stands in several lines is read once.
     shorter = {
-        (part.source_ids, part.target_ids): [*_without_each_word(part, pipeline)]
+        (part.source_ids, part.target_ids): [*without_each_word(part, pipeline)]
         for translation in translations
         if translation.details is not None and not without_unseen_words(translation.doubts)
         for part in translation.details.parts
@@ -85,7 +101,7 @@ def _with_doubt(
     return replace(translation, doubts=(*translation.doubts, f"{OMITS}: {', '.join(dict.fromkeys(lost))}"))
 
 
-def _without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[tuple[str, TokenIds]]:
+def without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[tuple[str, TokenIds]]:
     """Each word with a meaning of its own, and the source tokens of the part without it.
 
     Nothing for a part of one word, and for one that the model cannot read wholly.
@@ -97,9 +113,10 @@ def _without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[
     if len(words) < 2:
         return
     language = primary_language(pipeline.languages.source)
-    left_out = {*frequent_words(language), *_OFTEN_LEFT_OUT.get(language, "").split()}
+    of_language = (FUNCTION_WORDS.get(language, ""), _OFTEN_LEFT_OUT.get(language, ""))
+    left_out = {*frequent_words(language), *" ".join(of_language).split()}
     for word in words:
-        is_name_or_number = word[0][0].isdigit() or not word[0].islower()
+        is_name_or_number = word[0][0].isdigit() or (word.start() > 0 and not word[0].islower())
         if word[0].lower() in left_out or (len(word[0]) < _FEWEST_LETTERS and not is_name_or_number):
             continue
         rest = f"{text[: word.start()].rstrip()} {text[word.end() :].lstrip()}".strip()

@@ -6,26 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role
-from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.languages import FUNCTION_WORDS, has_spaces, primary_language
 from transformer_cli.text.sentences import CONJUNCTIONS, display_width, ends_sentence, split_sentences
 
-# Words that no sentence ends with: articles, prepositions, conjunctions.
-UNFINISHED_WORDS = {
-    "de": "der die das den dem des ein eine einen einem einer eines kein keine mein meine dein seine ihre und oder aber weil dass "
-    "wenn ob als wie in im am zum zur von vom für ohne bei nach zwischen durch gegen",
-    "en": "a an the my your his its our their this these every and or but because while although if that than as when where who "
-    "which of to from with for in at by into about between without is are was were be am do does did has have had will would can "
-    "could should must not very",
-    "es": "el la los las un una unos unas mi tu su mis tus sus y e o u pero porque que si como cuando de del a al en con por para "
-    "sin sobre entre es son muy",
-    "fr": "le la les l un une des du de d mon ma mes ton ta tes son sa ses notre votre leur et ou mais car que qui si comme quand "
-    "à au aux en dans avec pour par sans sur entre est très",
-    "it": "il lo la i gli le l un uno una mio mia tuo tua suo sua e o ma perché che chi se come quando di del della dei delle a al "
-    "alla da dal dalla in nel nella con per senza su sul tra fra è molto",
-    "nl": "de het een mijn jouw zijn haar ons onze en of maar want omdat dat als die van naar met voor zonder te bij tussen door",
-    "pt": "o a os as um uma meu minha teu tua seu sua e ou mas porque que se como quando de do da dos das em no na com por para "
-    "sem sobre entre é muito",
-}
 # Further words behind which a phrase goes on, although a sentence may end with them: "Who am I"; of English also the ends of I'm and don't.
 _WORDS_INSIDE_PHRASE = {
     "de": "sehr zu dieser diese dieses diesen diesem jeder jede jedes",
@@ -258,7 +241,7 @@ def _merits(words: Sequence[Word], language: str) -> list[float]:
     """How good the place behind each word but the last one is to divide them: in characters, negative for a bad one."""
     code = primary_language(language)
     conjunctions = CONJUNCTIONS.get(code, "").split()
-    unfinished = f"{UNFINISHED_WORDS.get(code, '')} {_WORDS_INSIDE_PHRASE.get(code, '')}".split()
+    unfinished = f"{FUNCTION_WORDS.get(code, '')} {_WORDS_INSIDE_PHRASE.get(code, '')}".split()
     starts = _starts_of_sentences("".join(word.gap + word.text for word in words), language)
     merits, place = [], 0
     for word, following in itertools.pairwise(words):

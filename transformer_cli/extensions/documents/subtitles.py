@@ -13,7 +13,6 @@ from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOption
 from transformer_cli.extensions.documents.html import unescaped_html
 from transformer_cli.extensions.documents.screens import (
     LAST_WORD,
-    UNFINISHED_WORDS,
     Word,
     balanced,
     divided,
@@ -41,6 +40,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import (
+    FUNCTION_WORDS,
     contradicting_language,
     guess_language,
     name_of_language,
@@ -495,8 +495,8 @@ def _is_unfinished(before: str, following: str, language: str) -> bool:
     if last.endswith((",", ";")) or _start_of_last_dash(before) is not None:
         return True
     word = LAST_WORD.search(last.casefold())
-    of_language = UNFINISHED_WORDS.get(language)
-    known = " ".join(UNFINISHED_WORDS.values()) if of_language is None else of_language
+    of_language = FUNCTION_WORDS.get(language)
+    known = " ".join(FUNCTION_WORDS.values()) if of_language is None else of_language
     if word is not None and word[0] in known.split():
         return True
     # What follows belongs to a clause, and to no name or heading such as "Anna" or "Rome, 1984".
