@@ -12,7 +12,7 @@ import pytest
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.checks.brackets import lost_brackets, without_empty_brackets
-from transformer_cli.decoding.checks.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
+from transformer_cli.decoding.checks.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSEEN, UNSURE, WORDLESS
 from transformer_cli.decoding.checks.quality import Quality, QualityPromise, pieces_per_word
 from transformer_cli.decoding.engine import Explanation, search_confidence
 from transformer_cli.decoding.translation import Link
@@ -518,3 +518,11 @@ def test_nothing_is_no_repair() -> None:
 def test_brackets_around_what_is_protected_do_not_stand_for_others(text: str, translation: str, lost: str) -> None:
     start = text.find(lost)
     assert lost_brackets(text, translation) == ([start, start + len(lost) - 1] if lost else [])
+
+
+@pytest.mark.parametrize("with_details", [False, True])
+def test_the_doubts_of_the_whole_line_are_told_with_details_too(with_details: bool) -> None:
+    translator = translator_that(lambda text, options: [(text.upper(), -1.0)])
+    knowing = replace(translator, pipeline=replace(translator.pipeline, seen_words={"the", "works"}))
+    [found] = knowing.translate(["the house works"], with_details=with_details)
+    assert found.doubts == (f"{UNSEEN}: house",)

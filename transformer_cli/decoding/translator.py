@@ -357,7 +357,7 @@ class Translator:
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
         if explainer is None and not all(line.given.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
-        if explainer is None and (self.repairs or self.estimates):
+        if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
         if self.estimates:
             translations = with_omissions(self, read_in_reverse(self, translations))
