@@ -69,7 +69,7 @@ class ProtocolWithDeadlines(_Protocol):  # type: ignore[misc]
     max_connections: int
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin the deadline of the first request; if there are too many connections, close the one that is idle longest."""
+        """Begin the deadline of the first request; if there are too many connections, close the oldest one that is idle."""
         self._opened_at = time.monotonic()
         # One that is closed is in the set until the event loop comes to it.
         others = [each for each in self.connections if not each.transport.is_closing()]
