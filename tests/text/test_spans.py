@@ -184,6 +184,10 @@ def found(text: str) -> list[str]:
             "It is b.name. Use Object.keys, an_object.a_name, C++ or (C#)!",
             ["b.name", "Object.keys", "an_object.a_name", "C++", "C#"],
         ),
+        (
+            "Type an_object.call(), my_list.add(1), a_space::a_type or call_it() of my_file.",
+            ["an_object.call()", "my_list.add(1)", "a_space::a_type", "call_it()", "my_file"],
+        ),
         ("Set user.name.first. The dog is big.please come. I am here.call me. Good.thanks", ["user.name.first"]),
         (
             "Object.keys is good. Math.floor, read.me and user.name, too.",

@@ -194,7 +194,6 @@ _PATTERNS = {
     # user.name, read.me, Object.keys at the beginning of a sentence
     rf"|(?<![\w@#.\\/:-])(?:[a-z][a-z0-9]{{1,48}}\.(?:{_MEMBERS})|(?:{_OWNERS})\.(?:{_MEMBERS}|(?!(?:{_NOT_DOTTED})(?!\w))[a-z]{{2,20}}))(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/:\[-])(?!e\.g|i\.e|[apk]\.m|z\.b|d\.h|u\.[aks]|n\.b|o\.k)[a-z]\.[a-z](?![\w@/(.-])"  # x.y
-    r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
     r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
@@ -211,6 +210,7 @@ _PATTERNS = {
     # Calls with arguments that are no words: print(x), f(x, y), an_object.call(1), np.array([1])
     rf"|(?<![\w.])(?:[A-Za-z_]\w{{0,48}}\.){{0,4}}[A-Za-z_]\w{{0,48}}\({_ARGUMENT}(?:, ?{_ARGUMENT}){{1,5}}\)"
     rf"|(?<![\w.])(?:(?:[A-Za-z_]\w{{0,48}}\.){{1,4}}[A-Za-z_]\w{{0,48}}|[a-z])\((?:{_ARGUMENT}|\[\w{{1,9}}\])\)|(?<![\w.])[a-z_]\w{{1,48}}\([xyz]\)"
+    r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case, if it calls nothing
     r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
     # a/b, A/B, n/a, m/s; but w/o and b/c are words, and so are e/o, y/o and i/o of other languages: and/or.
     r"|(?<![\w/.])(?!(?:[aeiouy]/[aeiouy]|w/o|b/c)(?!\w))[A-Za-z](?:/[A-Za-z]){1,3}(?![\w/])"

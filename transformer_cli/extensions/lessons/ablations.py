@@ -268,8 +268,8 @@ LEARNING = (
         ),
         right=2,
         came_out="Seed 1: after 300 updates the validation loss is 1.76; with residual connections it is 0.007. With the target given, 27.5 % of the tokens are right, which is little more than guessing.",
-        why="With x + f(x), the token and its position reach each layer unchanged, and the gradient reaches each layer "
-        "directly. Without it, all information must pass through each of the 15 sub-layers, and attention with random weights mixes "
+        why="With x + f(x), the token and its position are a part of the sum that each layer reads, and the gradient reaches "
+        "each layer directly. Without it, all information must pass through each of the 15 sub-layers, and attention with random weights mixes "
         "all positions into one mean. After a few such layers the positions can hardly be told apart.",
         read_on="transformer_cli/model/layers.py: pre; He et al. 2016; Vaswani et al. 2017, section 3.1",
         cpu_seconds=34,
