@@ -424,6 +424,10 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
         ("Where is {name}?", "{name} dov'è?", False),
         ("You have 3 dogs.", "Hai 3.", False),
         ("The dogs of {name} and {n} cats", "{n}", False),
+        ("You have {{ n }} dog{{ n|pluralize }}.", "Hai il cane di {{ n }}{{ n|pluralize }}.", True),
+        ("You have {{ n }} dog{{ n|pluralize }}.", "Hai {{ n }} can{{ n|pluralize }}.", False),
+        ("The dog{s} of the man", "I{s} cani di un uomo", False),
+        ("The dog{s} of the man", "I cani {s} di un uomo", True),
     ],
 )
 def test_words_beside_placeholders_are_missed(source: str, translation: str, *, lacks: bool) -> None:

@@ -510,10 +510,13 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
     The words of one side may stand on the other in another language, and a translation may be shorter; so both must be true: more
     sides became empty than got words, and the words are at most two thirds. A side of frequent words alone, such as "to", does
-    not count.
+    not count. A word that a placeholder ends, as in dog{{ n|pluralize }}, must be there, too.
     """
     if source == translation or not all(map(has_spaces, languages)):
         return False
+    for ending in {match[0] for match in _ENDING_OF_WORD.finditer(source)}:
+        if ending in translation and re.search(rf"[\w'\u2019]{re.escape(ending)}", translation) is None:
+            return True
     sides = _words_beside_placeholders(source)
     if len(sides) == 1:
         return False
@@ -530,6 +533,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     return num_lost > num_won and num_written <= _FEW_WORDS * num_read
 
 
+_ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
 _SHORTEST_OF_CONTENT = 3  # letters
 _FEW_WORDS = 0.67  # of the source
 
