@@ -17,6 +17,7 @@ from transformer_cli.decoding.memory import NOT_FROM_MEMORY, lost_by_memory
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import (
     Estimate,
+    GlossaryUse,
     PlacedPiece,
     Translation,
     placed_pieces,
@@ -127,6 +128,8 @@ class ModelTranslator:
     translator: Translator
     drift: Drift | None = None
     """What looks at all texts, and compares them with those of the calibration."""
+    glossary_use: GlossaryUse | None = None
+    """What counts the terms of all texts."""
 
     @classmethod
     def of(cls, translator: Translator, *, to: str | None = None, from_: str | None = None) -> "ModelTranslator":
@@ -173,6 +176,9 @@ class ModelTranslator:
             translations = [next(again) if each else kept for kept, each in zip(translations, lost, strict=True)]
         if self.drift is not None:
             self.drift.add(translations)
+        if self.glossary_use is not None:
+            for translation in translations:
+                self.glossary_use.add(translation)
         linked = [translation for asked, translation in zip(texts, translations, strict=True) if asked.needs_links]
         pieces = {id(each): placed_pieces(each) for each in linked}
         of_linked = self._links(linked, list(pieces.values()))
