@@ -55,8 +55,8 @@ _END_OF_CODE = re.compile(
     rf"{_QUOTATION}[ \t]*(?:\{{%-?[ \t]*end|\{{\{{[<%][ \t]*/[ \t]*)(?P<name>{COMMANDS_WITH_CODE})[ \t]*-?[>%]\}}{{1,2}}[ \t]*"
 )
 # A comment of Obsidian, on one line and on several: %% the words %%
-_COMMENT = re.compile(rf"{_QUOTATION}[ \t]*%%(?!%)(?:[^%\n]|%(?!%))*+(?P<end>%%[ \t]*)?")
-_END_OF_COMMENT = re.compile(r"(?:[^%\n]|%(?!%))*+%%[ \t]*")
+_COMMENT = re.compile(rf"{_QUOTATION}[ \t]*%%(?!%)(?>(?:[^%\n]|%(?!%))*)(?P<end>%%[ \t]*)?")
+_END_OF_COMMENT = re.compile(r"(?>(?:[^%\n]|%(?!%))*)%%[ \t]*")
 _FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
 # Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines; also in a quotation.
 _MARK_OF_QUOTATION = re.compile(_QUOTATION)
