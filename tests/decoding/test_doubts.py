@@ -49,6 +49,10 @@ WRONG = [
     ),
     (REPEATS, "the dog is big", "Il cane è grande è grande"),
     (REPEATS, "The dog is big", "Il cane è grande è grande di grande"),
+    (REPEATS, "Why is it so?", "Perché Perché è così?"),
+    (REPEATS, "Why is it so?", "Perché perché è così?"),
+    (REPEATS, "I tried to go.", "Ho provato di di andare."),
+    (REPEATS, "There is no status.", "Non c'è stato stato."),
     (TOO_LONG, "No.", "No, perché questo è il giorno in cui tutti vanno al mare con i loro amici."),
     (COPIES, "Please send the black toys today.", "Per favore send the black toys oggi."),
     (COPIES, "please close the door", "please close the door"),
@@ -100,6 +104,10 @@ RIGHT = [
     ("Nooooooooooo!", "Noooooooooooo!"),
     ("He is big, very big, very big.", "Lui è grande, molto grande, molto grande."),
     ("Slowly, slowly.", "Piano piano."),
+    ("Slowly, slowly.", "Adagio adagio."),
+    ("We see it by and by.", "Lo vediamo via via."),
+    ("He says that it is there. There it is.", "Dice che sta là. Là sta."),
+    ("It is a wok wok.", "È un wok wok."),
     ("Ruy Lopez de Segura plays chess.", "Ruy Lopez de Segura gioca a scacchi."),
     ("The word собака means dog.", "La parola собака significa cane."),
     ("He is 13 years old.", "Ha tredici anni."),
@@ -153,6 +161,19 @@ def test_what_is_wrong_is_named(doubt: str, source: str, translation: str) -> No
 @pytest.mark.parametrize(("source", "translation"), RIGHT)
 def test_nothing_is_said_of_what_is_right(source: str, translation: str) -> None:
     assert doubts_about(source, translation, TO_ITALIAN) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("We will see.", "Nous nous verrons.", "en fr"),
+        ("Il dit que c'est vrai.", "He says that that is true.", "fr en"),
+        ("The boy sees the young boy.", "Der Junge sieht den jungen Jungen.", "en de"),
+        ("It is far.", "それはとてもとても とても遠い。", "en ja"),
+    ],
+)
+def test_a_word_that_may_stand_twice_is_no_repetition(source: str, translation: str, languages: str) -> None:
+    assert REPEATS not in doubts_about(source, translation, Direction(*languages.split()))
 
 
 @pytest.mark.parametrize(
@@ -403,6 +424,10 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
         ("Where is {name}?", "{name} dov'è?", False),
         ("You have 3 dogs.", "Hai 3.", False),
         ("The dogs of {name} and {n} cats", "{n}", False),
+        ("You have {{ n }} dog{{ n|pluralize }}.", "Hai il cane di {{ n }}{{ n|pluralize }}.", True),
+        ("You have {{ n }} dog{{ n|pluralize }}.", "Hai {{ n }} can{{ n|pluralize }}.", False),
+        ("The dog{s} of the man", "I{s} cani di un uomo", False),
+        ("The dog{s} of the man", "I cani {s} di un uomo", True),
     ],
 )
 def test_words_beside_placeholders_are_missed(source: str, translation: str, *, lacks: bool) -> None:

@@ -109,6 +109,33 @@ def test_lines_from_a_memory_are_named_and_the_others_are_what_they_were(
 
 
 @pytest.mark.long
+def test_a_line_whose_translation_in_the_memory_lacks_a_placeholder_is_translated_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "m.tsv").write_text("Where is {name}?\tDove si trova?\nWhere is {x}?\tDove si trova {x}?\n")
+    with caplog.at_level(logging.INFO):
+        translate_command(["Where is {x}?", "Where is {name}?"], RUN, memory=tmp_path / "m.tsv")
+    known, other = capsys.readouterr().out.splitlines()
+    assert known == "Dove si trova {x}?"
+    assert "{name}" in other
+    assert "line 2: its translation in the memory was not used, because it lacks {name}" in caplog.text
+    assert "m.tsv: 1" in caplog.text
+
+
+@pytest.mark.long
+def test_the_terms_of_a_document_are_counted_as_those_of_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "g.tsv").write_text("dog\tbassotto\n")
+    (tmp_path / "a.html").write_text("<p>The dog is here.</p><p>The dog sleeps.</p><p>The cat sleeps.</p>")
+    with caplog.at_level(logging.INFO):
+        translate_command(
+            run=RUN, input_file=tmp_path / "a.html", glossary=tmp_path / "g.tsv", output_file=tmp_path / "b.html"
+        )
+    assert "glossary: terms found: 2, in 2 of 3 texts; all of them are in the translations" in caplog.text
+
+
+@pytest.mark.long
 def test_a_corrected_line_is_printed_where_only_trusted_ones_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

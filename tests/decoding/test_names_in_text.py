@@ -18,6 +18,13 @@ from transformer_cli.decoding.checks.names_in_text import lost_names
         ("The train to Paris leaves now.", "Le train pour partir part maintenant.", "en fr", ["Paris"]),
         ("Dopo la guerra viveva con Giulia.", "He lived alone after the war.", "it en", ["Giulia"]),
         ("I saw Tom with Mary.", "Ho visto Tom.", "en it", ["Mary"]),
+        ("Maria Keller is a doctor.", "Maria est médecin.", "en fr", ["Keller"]),
+        ("I met Anna Maria Keller there.", "J'ai rencontré Anna là-bas.", "en fr", ["Keller"]),
+        ("Hi Maria Keller, how are you?", "Salut Maria, comment vas-tu ?", "en fr", ["Keller"]),
+        ("Dear Maria Keller,", "Chère Maria,", "en fr", ["Keller"]),
+        ("Maria Keller", "Maria", "en fr", ["Keller"]),
+        ("Maria Keller's house is big.", "La casa di Maria è grande.", "en it", ["Keller"]),
+        ("Paolo Bianchi abita qui.", "Paolo lives here.", "it en", ["Bianchi"]),
     ],
 )
 def test_a_lost_name_is_told(source: str, translation: str, languages: str, names: list[str]) -> None:
@@ -40,6 +47,12 @@ def test_a_lost_name_is_told(source: str, translation: str, languages: str, name
         ("I THINK SO.", "JE LE PENSE.", "en fr"),
         ("The dog has Anna cats.", "Il cane ha gatti.", "en it"),  # where {n} stood
         ("My brother likes TV.", "Mon frère aime la télé.", "en fr"),
+        ("Maria Keller is a doctor.", "Maria Keller est médecin.", "en fr"),
+        ("I saw the Eiffel Tower.", "J'ai vu la tour Eiffel.", "en fr"),
+        ("We met at Tokyo Station.", "Nous nous sommes rencontrés à la gare de Tokyo.", "en fr"),
+        ("The Marshall Islands are far away.", "Les îles Marshall sont loin.", "en fr"),
+        ("Server Settings", "Instellingen van de Server", "en nl"),
+        ("They like Exxon Mobil.", "Ils aiment ExxonMobil.", "en fr"),
         ("I live in Rome.", "我住在那里。", "en zh"),
         ("Ich mag den Hund.", "I like the dog.", "de en"),
     ],

@@ -65,6 +65,15 @@ def test_a_loop_is_searched_again_without_repetitions() -> None:
     assert (found.text, found.is_repaired, found.doubts) == ("THE HOTEL", True, ())
 
 
+def test_a_word_that_is_said_twice_is_searched_again() -> None:
+    def says_twice(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [("HOTEL HOTEL", -1.0), ("HOTEL", -2.0)]
+
+    for say in (says_twice, lambda text, options: [("HOTEL HOTEL", -1.0)]):
+        [found] = translator_that(say, languages=("en", "fr")).translate(["hotel"])
+        assert (found.text, found.is_repaired, found.doubts) == ("HOTEL", True, ())
+
+
 @pytest.mark.parametrize(("length", "num_searches"), [(30, 1), (10, 2)])
 def test_a_run_of_letters_that_is_no_word_is_searched_once_and_stays(length: int, num_searches: int) -> None:
     """A key that was held down, or a key for a program: each search of it goes on to the longest translation."""

@@ -161,6 +161,10 @@ def test_the_full_stop_stays_if_the_source_ends_with_its_own(stop: str) -> None:
         ("ቤት።", "The house", "ቤት"),
         ("ཁྱིམ།", "The house", "ཁྱིམ།"),  # a shad ends Tibetan headings, too
         ("عزيزتي آنا،", "Dear Anna,", "عزيزتي آنا،"),
+        ("Attends,", "Wait...,", "Attends...,"),
+        ("Attends...", "Wait...,", "Attends...,"),
+        ("Attends\u2026,", "Wait\u2026,", "Attends\u2026,"),
+        ("Attends...", "Wait,", "Attends..."),
     ],
 )
 def test_the_end_of_a_heading_is_that_of_its_language(translation: str, source: str, expected: str) -> None:

@@ -189,6 +189,12 @@ def found(text: str) -> list[str]:
             ["an_object.call()", "my_list.add(1)", "a_space::a_type", "call_it()", "my_file"],
         ),
         ("Set user.name.first. The dog is big.please come. I am here.call me. Good.thanks", ["user.name.first"]),
+        ("Use ng-show, v-else-if or x-text.", ["ng-show", "v-else-if", "x-text"]),
+        ("It has aria-label, data-bs-toggle and hx-get", ["aria-label", "data-bs-toggle", "hx-get"]),
+        ("An x-ray of a v-neck, data-driven on the x-axis", []),
+        ("They made it with Aspose.Words and System.Text.Json.", ["Aspose.Words", "System.Text.Json"]),
+        ("I live in Rome.They know Prof.Smith. Yes.Tom does.", []),
+        ("The #red/dog and #red-dog/big.", ["#red/dog", "#red-dog/big"]),
         (
             "Object.keys is good. Math.floor, read.me and user.name, too.",
             ["Object.keys", "Math.floor", "read.me", "user.name"],

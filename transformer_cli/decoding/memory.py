@@ -1,16 +1,20 @@
 """A translation memory: texts whose translations are known, such as corrected ones, and are reused."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from transformer_cli.decoding.translation import Alternative, Translation
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.spans import TOUCHING_SPECIFICATION, placeholders_and_tags
 
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN = 60
+NOT_FROM_MEMORY = "its translation in the memory was not used, because it lacks"
+"""Followed by the placeholder or tag."""
 
 
 class MemoryPair(NamedTuple):
@@ -63,11 +67,20 @@ class TranslationMemory:
         """Whether it has the translation of a text."""
         return bool(text.strip()) and self._key(text) in self.targets
 
-    def recall(self, text: str) -> Translation | None:
-        """The translation of a text, with the white space around the text; None: the memory does not have it."""
+    def recall(self, text: str, number: int | None = None) -> Translation | None:
+        """The translation of a text, with the white space around the text; None: the memory does not have it.
+
+        Args:
+            text: the whole text.
+            number: of a line of the input, whose translation must have each placeholder and tag of the line: else it is not used, and
+                named; None: the caller looks after this.
+        """
         if text not in self:
             return None
         found = self.targets[self._key(text)]
+        if number is not None and (lost := lost_by_memory(text, found)):
+            logger.warning("line %d: %s %s", number, NOT_FROM_MEMORY, on_one_line(lost, MAX_SHOWN))
+            return None
         start = len(text) - len(text.lstrip())
         recalled = f"{text[:start]}{found}{text[len(text.rstrip()) :]}"
         return Translation(text, recalled, 0.0, (Alternative(recalled, 0.0),), is_from_memory=True)
@@ -75,3 +88,14 @@ class TranslationMemory:
     def report(self, num_used: int) -> None:
         """Log how many of the texts that were written are from it."""
         logger.info("memory: translations from %s: %d", self.name, num_used)
+
+
+def lost_by_memory(source: str, target: str) -> str:
+    """The first placeholder or tag of a text that its translation in a memory lacks; empty if it is complete.
+
+    How a number, a time, an amount or an address is written is the choice of the person who made the translation.
+    """
+    read, written = (
+        Counter([*placeholders_and_tags(text), *TOUCHING_SPECIFICATION.findall(text)]) for text in (source, target)
+    )
+    return next(iter(read - written), "")

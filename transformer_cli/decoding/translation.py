@@ -562,6 +562,8 @@ class GlossaryUse:
     num_lines_with_terms: int = 0
     num_terms: int = 0
     num_missing: int = 0
+    unit: str = "lines"
+    """What is counted, for the message. Of a text of a document, the message about a missing term would need its place, so there is none."""
 
     def add(self, translation: Translation) -> None:
         """Count the terms of the next line; warn of a term that is not in its translation."""
@@ -571,6 +573,8 @@ class GlossaryUse:
         for term in translation.terms:
             if not term.is_applied:
                 self.num_missing += 1
+                if self.unit != "lines":
+                    continue
                 logger.warning(
                     "line %d: the translation does not contain %s, which the glossary gives for %s",
                     self.num_lines,
@@ -584,10 +588,11 @@ class GlossaryUse:
             logger.info("glossary: no term was found")
             return
         logger.info(
-            "glossary: terms found: %d, in %d of %d lines; %s",
+            "glossary: terms found: %d, in %d of %d %s; %s",
             self.num_terms,
             self.num_lines_with_terms,
             self.num_lines,
+            self.unit,
             f"{self.num_missing} missing in the translations"
             if self.num_missing
             else "all of them are in the translations",

@@ -326,7 +326,7 @@ class Translator:
         for line in lines:
             translation = None
             if self.memory is not None and not line.prefix:
-                translation = self.memory.recall(line.given)
+                translation = self.memory.recall(line.given, line.number + 1 if self.reports_lines else None)
             if translation is None and with_terms and not line.prefix:
                 translation = self.pipeline.of_terms_alone(line.given)
             known.append(translation)

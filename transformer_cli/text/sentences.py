@@ -674,7 +674,13 @@ def with_final_mark_of(translation: str, source: str, *, target_language: str = 
     ellipsis = next((each for each in ("\u2026", "...") if source.endswith(each)), "")
     if ellipsis and translation.endswith(".") and not is_ellipsis:
         return translation[:-1].rstrip() + ellipsis
-    if not any(map(str.isalnum, translation)) or not source or ends_sentence(source) or is_ellipsis:
+    before_pause = next((each for each in ("\u2026", "...") if source[:-1].endswith(each)), "")  # Wait...,
+    if (
+        not any(map(str.isalnum, translation))
+        or not source
+        or ends_sentence(source)
+        or (is_ellipsis and not before_pause)
+    ):
         return translation  # a text of marks only would vanish with its mark
     if source[-1] in _PAUSES:
         if translation[-1] in _WIDE_PAUSE_MARKS:
@@ -682,7 +688,9 @@ def with_final_mark_of(translation: str, source: str, *, target_language: str = 
         if translation.endswith(source[-1]) and translation[-2:-1].isspace():
             return translation
         gap = " " if source[-1] in _SPACED_PAUSES.get(target_language, "") else ""
-        return translation.rstrip("".join({" \u00a0\u202f", *_PAUSES, *_SENTENCE_ENDS})) + gap + source[-1]
+        return (
+            translation.rstrip("".join({" \u00a0\u202f", *_PAUSES, *_SENTENCE_ENDS})) + before_pause + gap + source[-1]
+        )
     is_added = translation.endswith((*_FULL_STOPS, *_QUESTION_MARKS))
     return translation[:-1].rstrip() if is_added else translation
 

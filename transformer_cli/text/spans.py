@@ -85,6 +85,27 @@ _OPTION = (
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
+# Attributes of Angular, Vue, Alpine, htmx and HTML in a sentence. Others with such beginnings are words: x-ray, v-neck, data-driven.
+_ATTRIBUTE = (
+    r"(?<![\w@#.\\/<-])(?:(?:ng|hx)-[a-z]{2,20}(?:-[a-z]{1,20}){0,3}|data-(?:bs|cy|lang|src|test|turbo|wp)-[a-z]{1,20}(?:-[a-z]{1,20}){0,2}"
+    r"|v-(?:bind|cloak|else(?:-if)?|for|html|if|memo|model|on|once|pre|show|slot|text)"
+    r"|x-(?:bind|cloak|data|effect|for|html|id|if|ignore|init|model|modelable|on|ref|show|teleport|text|transition)"
+    r"|data-(?:action|attr|controller|href|id|src|target|testid|toggle|uri|url)"
+    r"|aria-(?:atomic|busy|checked|controls|current|describedby|disabled|expanded|haspopup|hidden|invalid|label|labelledby|live|modal"
+    r"|multiline|orientation|owns|placeholder|pressed|readonly|required|roledescription|selected|sort|valuemax|valuemin|valuenow|valuetext))(?![\w-])"
+)
+# Words behind a full stop without its space, which begin a sentence of some language: in Rome.They are
+_BEGINNINGS = (
+    "The|This|That|These|Those|They|There|Then|And|But|He|She|It|We|You|What|Where|When|Why|How|Who|In|An|As|At|If|Is|No|Not|Now|On|Or|So|To|"
+    "Its|His|Her|My|Our|Your|Their|For|From|With|Please|Der|Die|Das|Den|Dem|Des|Ein|Eine|Er|Sie|Es|Wir|Ich|Ihr|Im|Am|Auf|Aber|Und|Dann|Da|"
+    "Wenn|Mit|Nach|Bei|Zu|Zwei|Drei|Von|Nun|Doch|Auch|Nicht|Man|Bitte|Le|La|Les|Un|Une|Il|Elle|Ils|Elles|Nous|Vous|Je|Tu|Ce|Cette|Et|Mais|Dans|Lo|Gli|Una|"
+    "Ma|Non|Si|El|Los|Las|Pero|En|De|Het|Een|Ik|Hij|Zij|Dat|Dit|Os|Ele|Ela|Eu"
+)
+# Names of a library in a sentence, as in Aspose.Words and System.Text.Json; those before it are no abbreviation such as Prof.Smith.
+_DOTTED_NAME = (
+    r"(?<=[\w,;:(] )(?<![.!?] )(?!(?:Prof|Capt|Dott|Corp|Mlle|Miss|Sept|Ing|Inc|Ltd|Mrs|Gen|Col|Rev|Vol|Fig|Abb|Art|Nr)\.)"
+    rf"[A-Z][A-Za-z]{{2,30}}(?:\.(?!(?:{_BEGINNINGS})(?!\w))[A-Z][A-Za-z]{{1,30}}){{1,6}}(?![\w@/-]|\.\w)"
+)
 _RAISED = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
 _LETTER_OF_WORD = rf"[^\W\d_{_RAISED}]"
 _PATTERNS = {
@@ -181,7 +202,7 @@ _PATTERNS = {
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
         r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
         rf"|(?<![\w@#&])@[^\W\d_]\w{{0,99}}(?:(?:-|\.(?=[^\W\dA-Z_])){_HANDLE_PART}){{0,9}}"  # @name, @a-name, @a.name
-        rf"|(?<![\w@#&])\#[^\W\d_]\w{{0,99}}(?:-{_HANDLE_PART}){{0,9}}"  # #topic, #my-topic
+        rf"|(?<![\w@#&])\#[^\W\d_]\w{{0,99}}(?:[-/]{_HANDLE_PART}){{0,9}}"  # #topic, #my-topic, #topic/part
         r"|(?<![\w./@#-])[A-Za-z0-9][\w-]{0,98}/[\w.-]{1,99}(?:\#\d{1,9}|@[0-9a-f]{7,40})(?!\w)"  # user/repository#123
     ),
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
@@ -197,6 +218,7 @@ _PATTERNS = {
     r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
+    rf"|{_DOTTED_NAME}|{_ATTRIBUTE}"
     rf"|{_NAME_WITH_CAPITALS}"
     r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
     # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
@@ -230,7 +252,7 @@ _PATTERNS = {
     ),
 }
 _SPAN_SIGN = re.compile(
-    rf"[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 
@@ -264,7 +286,7 @@ class Span(NamedTuple):
 
 def has_span_sign(text: str) -> bool:
     """Whether a text has a sign that a protected span may have; most sentences have none."""
-    return not is_plain(text) and _SPAN_SIGN.search(text) is not None
+    return ("-" in text or not is_plain(text)) and _SPAN_SIGN.search(text) is not None
 
 
 def find_spans(text: str) -> list[Span]:

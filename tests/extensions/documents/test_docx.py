@@ -554,3 +554,18 @@ def test_a_page_that_word_inserts_is_translated_and_another_document_is_named(
     assert found["word/a.html"] == "<p>THE <b>DOG</b></p>"
     assert found["word/b.mht"] == parts["word/b.mht"]
     assert "word/b.mht is not translated" in caplog.text
+
+
+def test_the_texts_of_pictures_are_translated_and_names_of_files_stay() -> None:
+    drawing = (
+        '<w:r><w:drawing><wp:inline xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing">'
+        '<wp:docPr id="1" name="Picture 1" title="{}" descr="{}"/></wp:inline></w:drawing></w:r>'
+    )
+    found = result(
+        run("the dog ") + drawing.format("the cat", "red &amp; blue") + run(" sleeps"),
+        drawing.format("", "the cat.png"),
+    )
+    assert 'title="THE CAT" descr="RED &amp; BLUE"' in found
+    assert 'name="Picture 1" title="" descr="the cat.png"' in found
+    assert "THE DOG" in found
+    assert "SLEEPS" in found

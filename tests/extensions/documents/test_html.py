@@ -594,3 +594,34 @@ def test_a_raised_word_behind_another_one_is_a_word_and_an_ending_is_none() -> N
     assert upper("<p>see Output<sup class='x'>Effects</sup></p>") == "<p>SEE OUTPUT <sup class='x'>EFFECTS</sup></p>"
     endings = "<p>XIX<sup>ème</sup> M<sup>lle</sup> dog<sup>TM</sup> x<sup>max</sup></p>"
     assert upper(endings).count(" ") == endings.count(" ")
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (
+            '<b ng-show="a">the dog</b> <b ng-hide="a">the cat</b>',
+            '<b ng-show="a">DOG THE</b> <b ng-hide="a">CAT THE</b>',
+        ),
+        (
+            '<u></u> <b v-if="a">the dog</b><b v-else>the cat</b>',
+            '<u></u> <b v-if="a">DOG THE</b><b v-else>CAT THE</b>',
+        ),
+        (
+            '<b x-show="a"><i>the</i> dog</b>\n<i x-show="b">the cat</i>',
+            '<b x-show="a">DOG <i>THE</i></b>\n<i x-show="b">CAT THE</i>',
+        ),
+        ('<b v-if="a">one</b> and <b v-if="b">two</b>', '<b v-if="b">TWO</b> AND <b v-if="a">ONE</b>'),
+        ('see <b v-if="a">one</b> <b v-else>two</b>', '<b v-else>TWO</b> <b v-if="a">ONE</b> SEE'),
+        ('<b>one</b> <b v-if="a">two</b>', '<b v-if="a">TWO</b> <b>ONE</b>'),
+    ],
+)
+def test_elements_of_which_a_page_shows_one_are_texts_of_their_own(source: str, wanted: str) -> None:
+    assert translated(read_html(f"<p>{source}</p>".encode()), REVERSED) == f"<p>{wanted}</p>"
+
+
+def test_attributes_of_programs_stay_and_so_do_their_names_in_a_text() -> None:
+    tag = '<p ng-if="the dog" v-bind:title="a dog" x-text="the dog" *ngIf="a dog" :alt="a dog" @click="go">'
+    source = f"<body>{tag}Use ng-if or v-else for the {{{{ dog | plural }}}}.</p></body>"
+    expected = source.replace("Use", "USE").replace(" or ", " OR ").replace("for the", "FOR THE")
+    assert translated(read_html(source.encode())) == expected

@@ -967,11 +967,38 @@ def test_settings_stay(settings: str) -> None:
             'the :::image type="icon" source="a dog.png"::: dog\n',
             'THE :::image type="icon" source="a dog.png"::: DOG\n',
         ),
+        (
+            'the :::image type="content" source="a dog.png" alt-text="the cat"::: dog\n',
+            'THE :::image type="content" source="a dog.png" alt-text="THE CAT"::: DOG\n',
+        ),
         (':::code language="csharp" source="a dog.cs":::\n', ':::code language="csharp" source="a dog.cs":::\n'),
         ("::: tip the dog\nthe cat\n:::\n", "::: tip THE DOG\nTHE CAT\n:::\n"),
     ],
 )
 def test_directives_of_docfx_stay_but_their_texts(source: str, wanted: str) -> None:
+    assert upper(source) == wanted
+
+
+def test_the_text_of_a_picture_of_docfx_stays_between_its_quotation_marks() -> None:
+    document = read_markdown(b'the :::image source="a.png" alt-text="the cat"::: dog\n')
+    quoted = translated(document, WordByWord(lambda word: word.replace("cat", '"cat"')))
+    assert quoted == 'the :::image source="a.png" alt-text="the \'cat\'"::: dog\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("the dog %%the red cat%% sleeps\n", "THE DOG %%the red cat%% SLEEPS\n"),
+        ("%% the cat %%\n\nthe dog\n", "%% the cat %%\n\nTHE DOG\n"),
+        ("%%\nthe cat\n\n# the cat\n%%\nthe dog\n", "%%\nthe cat\n\n# the cat\n%%\nTHE DOG\n"),
+        ("%%the cat\nsleeps%%\nthe dog\n", "%%the cat\nsleeps%%\nTHE DOG\n"),
+        ("> %% the cat\n> sleeps %%\n\nthe dog\n", "> %% the cat\n> sleeps %%\n\nTHE DOG\n"),
+        ("%% the dog\n\nthe cat\n", "%% THE DOG\n\nTHE CAT\n"),  # without an end
+        ("50%% of it and 60%% of it\n", "50%% OF IT AND 60%% OF IT\n"),
+        ("the #red/dog and #red-dog/big\n", "THE #red/dog AND #red-dog/big\n"),
+    ],
+)
+def test_comments_and_nested_tags_of_obsidian_stay(source: str, wanted: str) -> None:
     assert upper(source) == wanted
 
 

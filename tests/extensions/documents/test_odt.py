@@ -295,3 +295,13 @@ def test_the_titles_of_a_chart_are_translated_and_the_names_of_its_data_stay() -
     wanted = chart.replace("red ", "RED ").replace("dog", "DOG").replace("years", "YEARS")
     assert found["Object 1/content.xml"] == wanted
     assert found["Object 2/content.xml"] == ""
+
+
+def test_the_titles_and_descriptions_of_pictures_are_translated() -> None:
+    svg = 'xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
+    draw = 'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"'
+    frame = f"<draw:frame {draw} {svg}><svg:title>the cat</svg:title><svg:desc>red &amp; blue</svg:desc></draw:frame>"
+    found = result(f"the dog {frame} sleeps")
+    assert "<svg:title>THE CAT</svg:title><svg:desc>RED &amp; BLUE</svg:desc>" in found
+    assert "THE DOG" in found
+    assert "SLEEPS" in found

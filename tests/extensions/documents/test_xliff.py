@@ -373,6 +373,22 @@ def test_several_segments_of_a_unit_each_get_their_target() -> None:
     assert re.findall(r"<target>(.*?)</target>", found) == ["ONE RED CAR.", "Due.", "THREE."]
 
 
+def test_translate_yes_inside_of_no_counts_in_version_1_2_as_well() -> None:
+    units = "".join(
+        f'<trans-unit id="{number}"{given}><source>{text}</source></trans-unit>'
+        for number, (text, given) in enumerate(
+            {"One.": "", "Two.": ' translate="yes"', "Three.": ' translate="no"'}.items()
+        )
+    )
+    group = f'<group translate="no">{units}<group translate="yes">{units}</group></group>{units}'
+    text = (
+        '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">'
+        f'<file source-language="en" target-language="it" datatype="plaintext" original="a"><body>{group}</body></file></xliff>'
+    )
+    found = translated(read_xliff(text.encode()))
+    assert re.findall(r"<target[^>]*>(.*?)</target>", found) == ["TWO.", "ONE.", "TWO.", "ONE.", "TWO."]
+
+
 def test_translate_no_counts_for_all_inside_unless_it_is_yes_there() -> None:
     no, yes = ' translate="no"', ' translate="yes"'
     text = xliff_2(

@@ -90,6 +90,18 @@ _FEW_DIFFERENT = 0.6
 _MOST_EQUAL_CHARACTERS = 6
 _TWO_WORDS_TWICE = re.compile(r"(?<!\w)([^\W\d_]{1,40} [^\W\d_]{2,40}) \1(?!\w)", re.IGNORECASE)
 _FEWEST_LETTERS_OF_NAME = 3
+_WORD_TWICE = re.compile(r"(?<![\w'\u2019.-])([^\W\d_]{2,}) (\1)(?![\w'\u2019-])", re.IGNORECASE)
+_TWICE_IN_SOURCE = re.compile(r"(?<!\w)([^\W\d_]+)[\s,.!?-]+\1(?!\w)", re.IGNORECASE)
+# Words that may follow themselves where those of the source do not: pronouns of verbs, relative pronouns, and emphasis.
+_MAY_STAND_TWICE = {
+    "de": "das dem den denen der die eine einer ihr ihnen sehr sie viel viele waren was zu",
+    "en": "bye do for had ha her his in is it many much no on over really so that there this very was you",
+    "es": "ja muy se",
+    "fr": "bien en faire ha nous si toute tout très un une va vous",
+    "it": "ciao lecca man molto pian piano poco si se via vicino dritto così",
+    "nl": "dat die een het heel is zeer zijn",
+    "pt": "muito se",
+}
 _MANY_EQUAL = re.compile(r"([^\s\d.])\1\1\1\1\1\1")  # faster than \1{6}
 _SHORTEST_COPY = 4  # words
 _FEWEST_SHARED = 2  # of these, with the marks that touch them
@@ -199,7 +211,11 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         UNFINISHED: not is_finished,
         REPEATS: (
             len(words) < len(written)
-            and (_repeats_words(read, written, translation) or _repeats_a_name(source, translation, read, written))
+            and (
+                _repeats_words(read, written, translation)
+                or _repeats_a_name(source, translation, read, written)
+                or _doubles_a_word(source, translation, there.code)
+            )
         )
         or (_MANY_EQUAL.search(translation) is not None and _repeats_a_sign(source, translation)),
         TOO_LONG: len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * len(source)
@@ -297,6 +313,24 @@ def _repeats_a_name(source: str, translation: str, read: Sequence[str], written:
         and translation.count(name) >= written.count(word) > read.count(word)
         for word in {*written}.intersection(read)
     )
+
+
+def _doubles_a_word(source: str, translation: str, language: str) -> bool:
+    """Whether a word stands twice in a row where the source has no such word: *Pourquoi pourquoi est-ce vrai ?* for *Why is it true?*
+
+    People write so by mistake, but for some words. Two spellings, as in *dem jungen Jungen*, are two words inside a sentence.
+    """
+    allowed = _MAY_STAND_TWICE.get(language)
+    if allowed is None:
+        return False
+    found = [
+        match[1]
+        for match in _WORD_TWICE.finditer(translation)
+        if match[1] == match[2] or (match.start() == 0 and match[1][1:] == match[2][1:])
+    ]
+    if not found or _TWICE_IN_SOURCE.search(source) is not None:
+        return False
+    return not word_list(allowed).issuperset(map(str.casefold, found))
 
 
 def without_loops(source: str, translation: str) -> str:
@@ -476,10 +510,13 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
     The words of one side may stand on the other in another language, and a translation may be shorter; so both must be true: more
     sides became empty than got words, and the words are at most two thirds. A side of frequent words alone, such as "to", does
-    not count.
+    not count. A word that a placeholder ends, as in dog{{ n|pluralize }}, must be there, too.
     """
     if source == translation or not all(map(has_spaces, languages)):
         return False
+    for ending in {match[0] for match in _ENDING_OF_WORD.finditer(source)}:
+        if ending in translation and re.search(rf"[\w'\u2019]{re.escape(ending)}", translation) is None:
+            return True
     sides = _words_beside_placeholders(source)
     if len(sides) == 1:
         return False
@@ -496,6 +533,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     return num_lost > num_won and num_written <= _FEW_WORDS * num_read
 
 
+_ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
 _SHORTEST_OF_CONTENT = 3  # letters
 _FEW_WORDS = 0.67  # of the source
 

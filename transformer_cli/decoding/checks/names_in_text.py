@@ -4,9 +4,11 @@ Languages that are not in the table are never compared.
 """
 
 import re
+from functools import cache
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.months_and_days import NAMES
+from transformer_cli.decoding.checks.numbers_in_text import word_list
 from transformer_cli.text.languages import frequent_words, primary_language
 from transformer_cli.text.normalization import without_accents
 
@@ -30,6 +32,20 @@ _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS_SENTENCE = re.compile(
     r"(?:\A|[.!?:;\u2026|\u2014\n])[\s\"'\u00ab\u00bb\u201c\u201d\u2018\u2019(\[\u00bf\u00a1\u2013*-]*\Z|[\"\u00ab\u201c(]\s*\Z"
 )
+# What stands behind the name of a place or the like in English, and before it, in small letters, in other languages: the Eiffel Tower.
+_KINDS = word_list(
+    "academy account act address administration agreement airline airport area army association avenue award bank basin bay beach "
+    "board bond brand bridge building canal canyon castle cathedral center centre championship channel church city clan club coast "
+    "code college committee community company conference council county court cup day desert directory district dollar dynasty "
+    "effect empire error event falls family festival file forest foundation fund garden gate government group gulf hall harbor "
+    "harbour highway hill hospital hotel house industry institute island key kingdom lake language law league library line lock "
+    "manager market medal men method ministry model mountain movement museum nation network ocean office palace park party "
+    "peninsula people period port press printer prize project province railway range region republic revolution river road school "
+    "sea series service settings show square stadium state station store strait street style system test theater theatre theory "
+    "tower town treaty tribe tunnel union university valley village wall war web zone zoo"
+)
+_TITLE = r"[^\W\d_a-zß-öø-ÿ][a-zß-öø-ÿ]{2,}"
+_FULL_NAME = re.compile(rf"(?<![\w'\u2019.-])((?:{_TITLE} ){{1,2}})({_TITLE})(?![\w-]|['\u2019](?!s\b)| [A-Z]| of )")
 _MOST_MARKS = 20  # between the end of a sentence and the next word
 _SHORTEST = 3  # letters
 _SHORTEST_BEGINNING = 4  # letters that two spellings of a name share
@@ -39,26 +55,36 @@ def lost_names(source: str, translation: str, languages: Direction) -> list[str]
     """The names of a source that its translation lacks; none where it has as many other names.
 
     Only words that surely are a name count: alone between small words, not at the beginning of a sentence, no day, month or people, and
-    no stand-in for a placeholder.
+    no stand-in for a placeholder; and family names behind a first name that the translation has.
     """
     here, there = map(primary_language, languages)
     if here not in _OTHERS or there not in _OTHERS:
         return []
-    names = _sure_names(source, here)
-    said = _beginnings(translation) if names else set()
-    missing = [name for name in dict.fromkeys(names) if _plain(name)[:_SHORTEST_BEGINNING] not in said]
-    if not missing:
+    names, families = _sure_names(source, here), _family_names(source, translation, here)
+    said = _beginnings(translation) if names or families else set()
+    missing, lost = (
+        [name for name in dict.fromkeys(each) if _plain(name)[:_SHORTEST_BEGINNING] not in said]
+        for each in (names, families)
+    )
+    if not (missing or lost):
         return []
     read, words, frequent = _beginnings(source), set(_WORD.findall(_plain(source))), frequent_words(there)
-    new = set()
+    full_name = _FULL_NAME.match(source)
+    starts_with_name = full_name is not None and full_name[1].split()[0] in translation
+    new, inside = set(), set()
     for match in _WORD.finditer(translation):
         word = _plain(match[0])
         is_short = len(word) < _SHORTEST_BEGINNING
         if not match[0][0].isupper() or (word in words if is_short else word[:_SHORTEST_BEGINNING] in read):
             continue
-        if not ((is_short or match[0].casefold() in frequent) and _begins_sentence(translation, match.start())):
+        begins = _begins_sentence(translation, match.start())
+        is_small = is_short or match[0].casefold() in frequent
+        if not (begins and is_small):
             new.add(word)
-    return missing if len(missing) > len(new) else []
+        if not (begins and (is_small or not starts_with_name)):  # "Salut" is no family name
+            inside.add(word)
+    found = missing if len(missing) > len(new) else []
+    return [*found, *(name for name in lost if name not in found)] if len(lost) > len(inside) else found
 
 
 def _plain(text: str) -> str:
@@ -74,17 +100,48 @@ def _begins_sentence(text: str, place: int) -> bool:
     return _BEGINS_SENTENCE.search(text, max(0, place - _MOST_MARKS), place) is not None
 
 
+def _family_names(source: str, translation: str, language: str) -> list[str]:
+    """The last words of names such as Maria Keller, whose first words the translation has.
+
+    A title, of which most words have a capital letter, tells names only by a translation that has no other words than it.
+    """
+    matches = [*_FULL_NAME.finditer(source)]
+    if not matches:
+        return []
+    read, said = _WORD.findall(source), {*_WORD.findall(translation)}
+    num_large = sum(word[0].isupper() and len(word) >= _SHORTEST for word in read)
+    end = source.rstrip()[-1]
+    is_title = 2 * num_large > len(read) + 2 or not (end in ".!?" or any(map(str.islower, read)))
+    if is_title and end != "," and not said.issubset(read):  # Dear Maria Keller,
+        return []
+    return [
+        last
+        for first, last in (match.groups() for match in matches)
+        if not said.isdisjoint(first.split())
+        and _KINDS.isdisjoint((last.casefold(), last.casefold().removesuffix("s")))
+        and not any(_is_no_name(word, language) for word in (*first.split(), last))
+    ]
+
+
+def _is_no_name(word: str, language: str) -> bool:
+    """Whether a word is a title, a day, a month, a people or the like."""
+    name, others = word.casefold(), _others(language)
+    return bool(name in others or name.removesuffix("s") in others or _PEOPLE.fullmatch(name))
+
+
+@cache
+def _others(language: str) -> frozenset[str]:
+    return frozenset([*_OTHERS[language].split(), *re.split(r"[ /|]", NAMES[language])])
+
+
 def _sure_names(text: str, language: str) -> list[str]:
     matches = [*_WORD.finditer(text)]
     is_large = [each[0][0].isupper() for each in matches]
-    others = {*_OTHERS[language].split(), *re.split(r"[ /|]", NAMES[language])}
     found = []
     for place, match in enumerate(matches):
         word, beside = match[0], [*is_large[max(place - 1, 0) : place], *is_large[place + 1 : place + 2]]
         if not (word.istitle() and len(word) >= _SHORTEST) or any(beside) or word in STAND_INS:
             continue
-        name = word.casefold()
-        is_other = name in others or name.removesuffix("s") in others or _PEOPLE.fullmatch(name)
-        if not (is_other or _begins_sentence(text, match.start())):
+        if not (_is_no_name(word, language) or _begins_sentence(text, match.start())):
             found.append(word)
     return found

@@ -680,7 +680,8 @@ class Repair:
         tokenizer = self.pipeline.target_tokenizer
         text = tokenizer.decode(found.ids)
         cut = without_loops(source, text)
-        if len(cut.split()) < _FEWEST_WORDS_OF_CLAUSE or cut == " ".join(text.split()):
+        num_cut = len(text.split()) - len(cut.split())
+        if num_cut == 0 or (num_cut > 1 and len(cut.split()) < _FEWEST_WORDS_OF_CLAUSE):
             return []
         if self.explainer is None or REPEATS not in self._doubts(source, [found]):
             return []

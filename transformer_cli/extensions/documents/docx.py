@@ -26,7 +26,14 @@ from transformer_cli.extensions.documents.segments import (
     stands_beside_word,
 )
 from transformer_cli.extensions.documents.translator import Extent
-from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
+from transformer_cli.extensions.documents.xml import (
+    Element,
+    XmlText,
+    as_attribute,
+    escaped_xml,
+    place_of_attribute,
+    read_xml,
+)
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
 
@@ -169,9 +176,24 @@ def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocume
             slots[-1:] = [initial.joined(found.pop(0))]
         initial = _Initial.of(xml, paragraph, found)
         slots += found
+    slots += _alternative_texts(xml)
     for slot in slots:
         options.watch.counted(slot.segment)
     return SplicedDocument(xml.content, tuple(slots))
+
+
+def _alternative_texts(xml: XmlText) -> Iterator[Slot]:
+    """The texts of pictures and the like for people who do not see them; the name of a file, which some programs put there, is none."""
+    pictures = (each for each in xml.root.walk() if each.local == "docPr")
+    for number, picture in enumerate(pictures, 1):
+        for name in ("title", "descr"):
+            text = picture.attributes.get(name, "")
+            where = place_of_attribute(xml, picture, name)
+            if where is not None and has_letter(text) and not _NAME_OF_PICTURE.search(text):
+                yield Slot(*where, Segment.plain(text, f"picture {number}"), as_attribute)
+
+
+_NAME_OF_PICTURE = re.compile(r"\.(?:png|jpe?g|gif|bmp|emf|wmf|svg|tiff?|webp)\s*\Z", re.IGNORECASE)
 
 
 def _paragraphs(root: Element) -> Iterator[Element]:

@@ -305,6 +305,11 @@ _CHANGES = frozenset(["ins", "del", "s", "strike"])
 _FEW_TAGS = 10
 # What stands between the links of a menu.
 _BETWEEN_LINKS = frozenset("|\u00b7\u2022\u203a\u00bb/")
+# Attributes of Angular, Vue and Alpine: an element with one is shown in some cases only.
+_CONDITION = re.compile(
+    r"[\s\"'](?:(?:data-)?ng-(?:if|show|hide|switch-(?:when|default))|\*ngIf|v-(?:if|else(?:-if)?|show)|x-(?:if|show))(?=[\s=/>])"
+)
+_MOST_PARTS_OF_CASE = 20
 _BUTTONS = frozenset(["button", "reset", "submit"])
 _BEGINNING = 4096
 _LONGEST_SYMBOL = 40
@@ -470,7 +475,7 @@ class _Reader:
         elif token.name in _INLINE and token.is_empty:
             self._add(Role.POINT, token.start, token.end)
         elif token.name in _INLINE:
-            if self._begins_a_text(index):
+            if self._begins_a_text(index) or self._is_other_case(token):
                 self._flush()
             elif self._follows_a_change(token.name):
                 self._add_text(" ", token.start, token.start)
@@ -524,6 +529,27 @@ class _Reader:
             return False
         is_link = "a" in closed and self._tokens[index].name == "a"
         return is_link or (not num_signs and before.islower() and after.isupper())
+
+    def _is_other_case(self, token: HtmlToken) -> bool:
+        """Whether a page shows either this element or the one before it, such as those with v-if and v-else, which is all the text before it."""
+        if len(self._run) > _MOST_PARTS_OF_CASE or not _CONDITION.search(self._text, token.start, token.end):
+            return False
+        pieces = [each.piece for each in self._run]
+        while pieces and isinstance(pieces[-1], str) and not pieces[-1].strip():
+            pieces.pop()
+        depth, place = 0, len(pieces)
+        for piece in reversed(pieces):
+            if isinstance(piece, str) and depth == 0:
+                return False
+            place -= 1
+            if isinstance(piece, Markup):
+                depth += (piece.role is Role.CLOSE) - (piece.role is Role.OPEN)
+            if depth <= 0:
+                break
+        before = pieces[place] if pieces else ""
+        if has_letter(plain_text(tuple(pieces[:place]))) or not isinstance(before, Markup):
+            return False
+        return depth == 0 and before.role is Role.OPEN and _CONDITION.search(before.raw) is not None
 
     def _text_behind(self, index: int) -> str:
         """The text that follows a tag in the same block; empty if there is none before the next line break."""

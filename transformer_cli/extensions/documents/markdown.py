@@ -362,7 +362,7 @@ class _Reader:
         start, end = places[event.start][0], places[event.end - 1][1]
         if event.alt is not None and event.alt[0] < event.alt[1]:
             inner = slice(*event.alt)
-            self._read_inline(content[inner], places[inner], is_inner=True)
+            self._read_inline(content[inner], places[inner], is_title=event.name == "docfx", is_inner=True)
         elif raw.startswith("<") and "\n" not in raw and "\\" not in raw:
             self._read_html(start, end)
 

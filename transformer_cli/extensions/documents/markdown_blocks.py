@@ -54,6 +54,9 @@ _BEGINNING_OF_CODE = re.compile(
 _END_OF_CODE = re.compile(
     rf"{_QUOTATION}[ \t]*(?:\{{%-?[ \t]*end|\{{\{{[<%][ \t]*/[ \t]*)(?P<name>{COMMANDS_WITH_CODE})[ \t]*-?[>%]\}}{{1,2}}[ \t]*"
 )
+# A comment of Obsidian, on one line and on several: %% the words %%
+_COMMENT = re.compile(rf"{_QUOTATION}[ \t]*%%(?!%)(?>(?:[^%\n]|%(?!%))*)(?P<end>%%[ \t]*)?")
+_END_OF_COMMENT = re.compile(r"(?>(?:[^%\n]|%(?!%))*)%%[ \t]*")
 _FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
 # Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines; also in a quotation.
 _MARK_OF_QUOTATION = re.compile(_QUOTATION)
@@ -64,7 +67,7 @@ _LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
     _QUOTATION
-    + r"[ \t]*\{[{%]| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    + r"[ \t]*(?:\{[{%]|%%)| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.
@@ -123,7 +126,7 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: C
         code_rows: the rows in blocks of code, in which nothing begins.
         html_rows: those in blocks of HTML, in which only code between two commands begins and ends.
     """
-    of_commands = _rows_of_commands(lines, code_rows)
+    of_commands = _rows_of_commands(lines, code_rows) | _rows_of_comments(lines, code_rows)
     code_rows = {*code_rows, *html_rows} - of_commands
     plain = list(lines)
     found: list[_Container] = []
@@ -170,6 +173,23 @@ def _rows_of_commands(lines: Sequence[str], code_rows: Collection[int]) -> froze
     for row, line in enumerate(lines if ends else ()):
         match = None if row in found or row in code_rows else _BEGINNING_OF_CODE.fullmatch(line)
         if match is not None and (end := _next_row(ends[match["name"]], row)) < math.inf:
+            found.update(range(row, int(end) + 1))
+    return frozenset(found)
+
+
+def _rows_of_comments(lines: Sequence[str], code_rows: Collection[int]) -> frozenset[int]:
+    """The rows of the comments of Obsidian, whose signs %% begin a line and end one."""
+    found: set[int] = set()
+    ends = [
+        row
+        for row, line in enumerate(lines)
+        if "%%" in line and row not in code_rows and _END_OF_COMMENT.fullmatch(line)
+    ]
+    for row, line in enumerate(lines if any("%%" in line for line in lines) else ()):
+        match = None if row in found or row in code_rows else _COMMENT.fullmatch(line)
+        if match is not None and match["end"]:
+            found.add(row)
+        elif match is not None and (end := _next_row(ends, row)) < math.inf:
             found.update(range(row, int(end) + 1))
     return frozenset(found)
 

@@ -75,12 +75,15 @@ _CRITIC = re.compile(
 )
 # Examples of Pandoc in a quotation or list: each begins a line.
 EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
+_ALT_OF_DOCFX = re.compile(r"\A:::image[ \t](?:[^\"]*\"[^\"]*\")*?[ \t]*alt-text=\"(?P<alt>[^\"]+)\"")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
     "template": re.compile(TEMPLATE, re.DOTALL),
     "critic": _CRITIC,
     # A picture or an icon of DocFX: :::image type="icon" source="a.png":::.
     "docfx": re.compile(r":::[a-z-]++(?>(?:[ \t]++[\w-]++=\"[^\"\n]*+\")+)[ \t]*+:::(?!:)"),
+    # A comment of Obsidian: %%the words%%; %%name%% alone is a placeholder.
+    "remark": re.compile(r"(?<![\w%])%%(?!%)(?=[^%]*[ \t\n])(?:[^%]|%(?!%)){1,2000}?%%(?![\w%])"),
     "comment": re.compile(r"\{/\*(?>.*?(?=\{/\*|\*/\}|\Z))\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
@@ -301,8 +304,10 @@ def _range_of(token: "Token") -> InlineEvent | None:
 def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
     """What a rule has found, and the character before it."""
     end = start + len(raw)
-    if name == "critic":
+    if name in ("critic", "remark"):
         return InlineEvent(start, end, Role.POINT, name)
+    if name == "docfx" and (alt := _ALT_OF_DOCFX.search(raw)) is not None:
+        return InlineEvent(start, end, Role.POINT, name, alt=(start + alt.start("alt"), start + alt.end("alt")))
     if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
     if name == "image":

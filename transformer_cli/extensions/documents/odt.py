@@ -23,6 +23,7 @@ from transformer_cli.extensions.documents.xml import (
     Inline,
     XmlText,
     XmlToken,
+    as_attribute,
     escaped_xml,
     inline_runs,
     place_of_attribute,
@@ -33,6 +34,7 @@ from transformer_cli.process.errors import DataError
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _CHART = "urn:oasis:names:tc:opendocument:xmlns:chart:1.0"
+_SVG = "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"
 _TITLES = frozenset(["title", "subtitle", "footer"])
 _PARTS = ("content.xml", "styles.xml")
 _MANIFEST = "META-INF/manifest.xml"
@@ -108,7 +110,9 @@ def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions)
     number = 0
     for element in options.watch.over(_visible(xml.root)):
         place = f"paragraph {number + 1}"
-        if _is_paragraph(element):
+        if _is_alternative(element):
+            found = _slots_of_paragraph(xml, element, {}, "picture")
+        elif _is_paragraph(element):
             number += 1
             found = _slots_of_paragraph(xml, element, levels, place)
         else:
@@ -138,11 +142,7 @@ def _slots_of_value(xml: XmlText, cell: Element, place: str) -> Iterator[Slot]:
     name = next((name for name in cell.attributes if name.endswith(":string-value")), "")
     where = place_of_attribute(xml, cell, name)
     if where is not None and has_letter(cell.attributes[name]):
-        yield Slot(*where, Segment.plain(cell.attributes[name], place), _as_value)
-
-
-def _as_value(found: TranslatedSegment) -> str:
-    return escaped_xml(found.text).replace('"', "&quot;").replace("'", "&apos;")
+        yield Slot(*where, Segment.plain(cell.attributes[name], place), as_attribute)
 
 
 def _visible(root: Element) -> Iterator[Element]:
@@ -156,9 +156,14 @@ def _visible(root: Element) -> Iterator[Element]:
             # What stands in front of such a cell is no part of its text, such as a text box.
             waiting += reversed([each for child in element.elements for each in _in_front(child)])
             continue
-        if element.local in _CELLS or _is_paragraph(element):
+        if element.local in _CELLS or _is_paragraph(element) or _is_alternative(element):
             yield element
         waiting += reversed(element.elements)
+
+
+def _is_alternative(element: Element) -> bool:
+    """Whether an element is the title or the description of a picture or the like, for people who do not see it."""
+    return element.space == _SVG and element.local in ("title", "desc")
 
 
 def _is_paragraph(element: Element) -> bool:

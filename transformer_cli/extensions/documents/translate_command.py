@@ -24,6 +24,8 @@ from transformer_cli.commands.translate_lines import (
 )
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
+from transformer_cli.decoding import Translator
+from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.character_encoding import encoding_beside_memory
 from transformer_cli.extensions.documents.formats import (
@@ -255,7 +257,7 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     loaded, translator = open_translator(options)
     require_no_corpus(output, loaded)
-    of_model = ModelTranslator.of(translator)
+    of_model = _of_model(translator, options)
     if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
         source, target = of_model.languages
@@ -278,10 +280,21 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
     with opened_output(output) as write, ended_after():
         write(found.data)
     _report(found, given, options)
-    if translator.memory is not None:
-        translator.memory.report(found.num_from_memory)
-    if of_model.drift is not None:
-        of_model.drift.report()
+    _report_uses(of_model, found)
+
+
+def _of_model(translator: Translator, options: TranslateOptions) -> ModelTranslator:
+    use = None if options.glossary is None else GlossaryUse(unit="texts")
+    return replace(ModelTranslator.of(translator), glossary_use=use)
+
+
+def _report_uses(of_model: ModelTranslator, found: TranslatedDocument) -> None:
+    """Tell what the memory and the glossary had, and whether the text is like that of the calibration."""
+    if of_model.translator.memory is not None:
+        of_model.translator.memory.report(found.num_from_memory)
+    for each in (of_model.glossary_use, of_model.drift):
+        if each is not None:
+            each.report()
 
 
 def _report(found: TranslatedDocument, given: ChosenDocument, options: TranslateOptions) -> None:

@@ -13,9 +13,11 @@ from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets
 from transformer_cli.decoding.checks.quality import Drift
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
+from transformer_cli.decoding.memory import NOT_FROM_MEMORY, lost_by_memory
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import (
     Estimate,
+    GlossaryUse,
     PlacedPiece,
     Translation,
     placed_pieces,
@@ -37,7 +39,6 @@ from transformer_cli.text.spans import (
     TOUCHING_SPECIFICATION,
     find_spans,
     masked,
-    placeholders_and_tags,
     span_texts,
 )
 
@@ -127,6 +128,8 @@ class ModelTranslator:
     translator: Translator
     drift: Drift | None = None
     """What looks at all texts, and compares them with those of the calibration."""
+    glossary_use: GlossaryUse | None = None
+    """What counts the terms of all texts."""
 
     @classmethod
     def of(cls, translator: Translator, *, to: str | None = None, from_: str | None = None) -> "ModelTranslator":
@@ -166,13 +169,16 @@ class ModelTranslator:
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
         translations = list(self.translator.translate([asked.text for asked in texts]))
-        lost = [_lost_by_memory(translation) for translation in translations]
+        lost = [lost_by_memory(each.source, each.text) if each.is_from_memory else "" for each in translations]
         if any(lost):
             by_model = replace(self.translator, memory=None)
             again = iter(by_model.translate([asked.text for asked, each in zip(texts, lost, strict=True) if each]))
             translations = [next(again) if each else kept for kept, each in zip(translations, lost, strict=True)]
         if self.drift is not None:
             self.drift.add(translations)
+        if self.glossary_use is not None:
+            for translation in translations:
+                self.glossary_use.add(translation)
         linked = [translation for asked, translation in zip(texts, translations, strict=True) if asked.needs_links]
         pieces = {id(each): placed_pieces(each) for each in linked}
         of_linked = self._links(linked, list(pieces.values()))
@@ -197,9 +203,9 @@ class ModelTranslator:
                 ),
                 is_from_memory=translation.is_from_memory,
                 is_of_terms=translation.is_of_terms,
-                lost_by_memory=lost_by_memory,
+                lost_by_memory=of_memory,
             )
-            for asked, translation, lost_by_memory in zip(texts, translations, lost, strict=True)
+            for asked, translation, of_memory in zip(texts, translations, lost, strict=True)
         ]
 
     def _links(
@@ -235,20 +241,6 @@ class ModelTranslator:
         second = zip(pivots, [each.text for each in translations], strict=True)
         steps = _links_of(before, list(first)), _links_of(self.translator, list(second))
         return [links_through(*links) for links in zip(*steps, strict=True)]
-
-
-def _lost_by_memory(translation: Translation) -> str:
-    """The first placeholder or tag of a text that its translation in a memory lacks; empty if it is complete.
-
-    How a number, a time, an amount or an address is written is the choice of the person who made the translation.
-    """
-    if not translation.is_from_memory:
-        return ""
-    source, target = (
-        Counter([*placeholders_and_tags(text), *TOUCHING_SPECIFICATION.findall(text)])
-        for text in (translation.source, translation.text)
-    )
-    return next(iter(source - target), "")
 
 
 def _links_in_pieces(
@@ -321,7 +313,6 @@ IN_PIECES = "a sentence was translated in pieces around the parts that must stay
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, because it is long or its translation as a whole was doubtful: look whether words are missing"
 UNTRANSLATED = "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it"
-NOT_FROM_MEMORY = "its translation in the memory was not used, because it lacks"
 MAY_BE_WRONG = "a translation may be wrong: "
 DOUBTFUL = f"{MAY_BE_WRONG}it "
 """Before one of `decoding.doubts`."""

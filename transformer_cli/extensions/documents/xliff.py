@@ -106,13 +106,12 @@ def _version_by_elements(root: Element) -> str:
     return "1.2" if "trans-unit" in names else "2.0" if "segment" in names else ""
 
 
-def _units(element: Element) -> list[Element]:
-    """The units that may be translated; a group may forbid it for all of its units."""
-    if element.attributes.get("translate") == "no":
-        return []
+def _units(element: Element, *, is_translated: bool = True) -> list[Element]:
+    """The units that may be translated; an element decides for all in it, unless one of them says something else."""
+    is_translated = element.attributes.get("translate", "yes" if is_translated else "no") == "yes"
     if element.local == "trans-unit":
-        return [element]
-    return [unit for child in element.elements for unit in _units(child)]
+        return [element] if is_translated else []
+    return [unit for child in element.elements for unit in _units(child, is_translated=is_translated)]
 
 
 def _starts_of_units_that_keep_spaces(xml: XmlText) -> set[int]:

@@ -267,6 +267,11 @@ def escaped_xml(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def as_attribute(found: TranslatedSegment) -> str:
+    """A translation as the value of an attribute."""
+    return escaped_xml(found.text).replace('"', "&quot;").replace("'", "&apos;").replace("\n", "&#10;")
+
+
 _MARKS = re.compile(
     r"(?P<cdata><!\[CDATA\[)|(?P<end_of_cdata>\]\]>)|(?P<comment><!--)|(?P<end_of_comment>-->)"
     rf"|&#(?:x(?P<hexadecimal>[0-9A-Fa-f]+)|(?P<decimal>[0-9]+));|(?P<forbidden>{_FORBIDDEN.pattern})"
