@@ -1,5 +1,8 @@
 """Words of a source for which its translation has nothing: the model finds the translation more probable without them.
 
+`fuller_hypotheses` takes another hypothesis of the beam that has them, for every translation; `with_omissions` names what is left,
+for translations with estimates.
+
 Source: Vamvas and Sennrich 2022, "As Little as Possible, as Much as Necessary: Detecting Over- and Undertranslations with
 Contrastive Conditioning", section 3. The paper leaves out constituents of a parse tree; here each word is left out alone.
 """
@@ -7,20 +10,29 @@ Contrastive Conditioning", section 3. The paper leaves out constituents of a par
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
-from transformer_cli.decoding.checks.doubts import OMITS, without_unseen_words
-from transformer_cli.decoding.engine import Request, TokenIds
-from transformer_cli.decoding.translation import PartDetails, Translation
+from transformer_cli.decoding.checks.doubts import OMITS, doubts_about, without_unseen_words
+from transformer_cli.decoding.details import spans_in_line
+from transformer_cli.decoding.engine import ExplainingEngine, Explanation, Hypothesis, Request, TokenIds
+from transformer_cli.decoding.translation import Translation
 from transformer_cli.text.languages import FUNCTION_WORDS, frequent_words, has_spaces, primary_language
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.decoding.translator import Translator
 
+_LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
 _FEWEST_LETTERS = 3
 _READ_AT_ONCE = 1000
+# Of 79 lost words, 78 were among the two content words of their sources to which the translation attends least, and nearly all of
+# them got less than this share of the attention of each of its tokens.
+_MOST_IN_QUESTION = 2
+_MOST_ATTENTION = 0.55
+_LARGEST_LOSS_OF_SCORE = 0.6
+_CLEARLY_TRANSLATED = 3.0  # nats: the source with the word makes the translation twenty times as probable
 # Beside the frequent words and the function words of a language: what a good translation often has no word of its own for.
 _OFTEN_LEFT_OUT = {
     "de": "alle also auch befinden befindet beginnt beide beim bereit besteht dabei damit dann daran darauf davon "
@@ -58,7 +70,7 @@ def with_omissions(translator: "Translator", translations: Sequence[Translation]
         return list(translations)
     # A part that stands in several lines is read once.
     shorter = {
-        (part.source_ids, part.target_ids): [*without_each_word(part, pipeline)]
+        (part.source_ids, part.target_ids): [*without_each_word(part.source_ids, pipeline)]
         for translation in translations
         if translation.details is not None and not without_unseen_words(translation.doubts)
         for part in translation.details.parts
@@ -66,7 +78,7 @@ def with_omissions(translator: "Translator", translations: Sequence[Translation]
     log_probs = _log_probs(
         translator, [(Request(ids), target) for (_, target), found in shorter.items() for _, ids in found]
     )
-    without = {key: [(word, next(log_probs)) for word, _ in found] for key, found in shorter.items()}
+    without = {key: [(word[0], next(log_probs)) for word, _ in found] for key, found in shorter.items()}
     return [_with_doubt(each, without) for each in translations]
 
 
@@ -101,23 +113,144 @@ def _with_doubt(
     return replace(translation, doubts=(*translation.doubts, f"{OMITS}: {', '.join(dict.fromkeys(lost))}"))
 
 
-def without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[tuple[str, TokenIds]]:
-    """Each word with a meaning of its own, and the source tokens of the part without it.
+def without_each_word(source_ids: TokenIds, pipeline: "TextPipeline") -> Iterator[tuple[re.Match[str], TokenIds]]:
+    """Each content word of a source in its text as the model reads it, and the tokens of the source without it.
 
-    Nothing for a part of one word, and for one that the model cannot read wholly.
+    Nothing for a source of one word, and for one that the model cannot read wholly.
     """
-    if pipeline.source_tokenizer.unk_id in part.source_ids:
+    if pipeline.source_tokenizer.unk_id in source_ids:
         return
-    text = pipeline.source_tokenizer.decode(part.source_ids)
+    text = pipeline.source_tokenizer.decode(source_ids)
     words = [*_WORD.finditer(text)]
     if len(words) < 2:
         return
-    language = primary_language(pipeline.languages.source)
-    of_language = (FUNCTION_WORDS.get(language, ""), _OFTEN_LEFT_OUT.get(language, ""))
-    left_out = {*frequent_words(language), *" ".join(of_language).split()}
+    left_out = _often_left_out(primary_language(pipeline.languages.source))
     for word in words:
         is_name_or_number = word[0][0].isdigit() or (word.start() > 0 and not word[0].islower())
         if word[0].lower() in left_out or (len(word[0]) < _FEWEST_LETTERS and not is_name_or_number):
             continue
         rest = f"{text[: word.start()].rstrip()} {text[word.end() :].lstrip()}".strip()
-        yield word[0], pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
+        yield word, pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
+
+
+@cache
+def _often_left_out(language: str) -> frozenset[str]:
+    """The words of a language that have no meaning of their own, or that a good translation often says with no word."""
+    of_language = (FUNCTION_WORDS.get(language, ""), _OFTEN_LEFT_OUT.get(language, ""))
+    return frozenset({*frequent_words(language), *" ".join(of_language).split()})
+
+
+# Translations of the same beam that have a word which the best one has lost.
+
+
+def fuller_hypotheses(
+    pipeline: "TextPipeline",
+    engine: ExplainingEngine,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    *,
+    batch_tokens: int,
+) -> dict[Request, Hypothesis]:
+    """For each source of which the best translation has lost words: the best hypothesis of the beam that has them, if there is one.
+
+    Looked at are translations with fewer content words than their sources beside which the beam has a fuller one of nearly the same
+    score. Of their sources, only the two words that the translation attends to least are left out.
+    """
+    if not all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages):
+        return {}
+    fuller = {
+        request: found
+        for request, of_request in hypotheses.items()
+        if request.is_free and len(of_request) > 1 and (found := _fuller(pipeline, request, of_request))
+    }
+    if not fuller:
+        return {}
+
+    def explained(pairs: Sequence[tuple[TokenIds, TokenIds]]) -> Iterator[Explanation]:
+        sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
+        return iter(engine.explain([Request(ids) for ids in sources], targets, batch_tokens=batch_tokens))
+
+    def log_probs(pairs: Sequence[tuple[TokenIds, TokenIds]]) -> Iterator[float]:
+        return (float(each.token_log_probs.sum(dtype="float64")) for each in explained(pairs))
+
+    best = {request: hypotheses[request][0].ids for request in fuller}
+    of_best = explained([(request.ids, ids) for request, ids in best.items()])
+    asked = {
+        request: (each, _least_attended(pipeline, request.ids, each))
+        for request, each in zip(best, of_best, strict=True)
+    }
+    without = log_probs([(rest, best[request]) for request, (_, rests) in asked.items() for rest in rests])
+    lost = {
+        request: (rests, loses)
+        for request, (each, rests) in asked.items()
+        for own in [float(each.token_log_probs.sum(dtype="float64"))]
+        if any(loses := [next(without) > own for _ in rests])
+    }
+    pairs = [
+        (source, rival.ids)
+        for request, (rests, _) in lost.items()
+        for rival in fuller[request]
+        for source in (request.ids, *rests)
+    ]
+    of_rivals = log_probs(pairs)
+    regained: dict[Request, Hypothesis] = {}
+    for request, (_, loses) in lost.items():
+        for rival in fuller[request]:
+            own, *others = [next(of_rivals) for _ in range(1 + len(loses))]
+            margins = [own - other for other in others]
+            has_all = all(
+                margin >= (_CLEARLY_TRANSLATED if is_lost else 0.0)
+                for margin, is_lost in zip(margins, loses, strict=True)
+            )
+            if has_all:
+                regained.setdefault(request, rival)
+    return regained
+
+
+def _fuller(pipeline: "TextPipeline", request: Request, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The hypotheses of nearly the best score that have more content words than the best one, but not more than the source."""
+    best, *others = found
+    close = [each for each in others if each.score >= best.score - _LARGEST_LOSS_OF_SCORE]
+    if not close:
+        return []
+    source = pipeline.source_tokenizer.decode(request.ids)
+    num_read = _num_content_words(source, pipeline.languages.source)
+    if num_read < 2:
+        return []
+    write, language = pipeline.target_tokenizer.decode, pipeline.languages.target
+    text = write(best.ids)
+    num_written = _num_content_words(text, language)
+    if num_written >= num_read:
+        return []
+    texts = {each: write(each.ids) for each in close}
+    longer = [each for each, other in texts.items() if num_written < _num_content_words(other, language) <= num_read]
+    if not longer:
+        return []
+    doubts = {*doubts_about(source, text, pipeline.languages, is_finished=True)}
+    return [
+        each
+        for each in longer
+        if doubts.issuperset(doubts_about(source, texts[each], pipeline.languages, is_finished=True))
+    ]
+
+
+def _num_content_words(text: str, language: str) -> int:
+    left_out = _often_left_out(primary_language(language))
+    words = _LETTERS.findall(text.lower())
+    return sum(1 for word in words if word not in left_out and (len(word) >= _FEWEST_LETTERS or word.isdigit()))
+
+
+def _least_attended(pipeline: "TextPipeline", source_ids: TokenIds, explanation: Explanation) -> list[TokenIds]:
+    """The source without each of the few content words to which no target token attends much."""
+    text = pipeline.source_tokenizer.decode(source_ids)
+    weights = explanation.attention.max(axis=0).tolist()
+    places = spans_in_line(source_ids, text, 0, pipeline.source_tokenizer)
+    in_question = []
+    for word, rest in without_each_word(source_ids, pipeline):
+        of_word = [
+            weight
+            for weight, (start, end) in zip(weights, places, strict=True)
+            if start < word.end() and end > word.start()
+        ]
+        if (most := max(of_word, default=0.0)) < _MOST_ATTENTION:
+            in_question.append((most, rest))
+    return [rest for _, rest in sorted(in_question)[:_MOST_IN_QUESTION]]
