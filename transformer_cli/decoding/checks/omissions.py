@@ -30,7 +30,7 @@ _READ_AT_ONCE = 1000
 # Of 79 lost words, 78 were among the two content words of their sources to which the translation attends least, and nearly all of
 # them got less than this share of the attention of each of its tokens.
 _MOST_IN_QUESTION = 2
-_MOST_ATTENTION = 0.55
+_MOST_ATTENTION = 0.8
 _LARGEST_LOSS_OF_SCORE = 0.6
 _CLEARLY_TRANSLATED = 3.0  # nats: the source with the word makes the translation twenty times as probable
 # Beside the frequent words and the function words of a language: what a good translation often has no word of its own for.
