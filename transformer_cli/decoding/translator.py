@@ -21,7 +21,7 @@ from transformer_cli.decoding.checks.doubts import (
     without_words,
 )
 from transformer_cli.decoding.checks.line_repairs import with_lost_parts
-from transformer_cli.decoding.checks.omissions import fuller_hypotheses, with_omissions
+from transformer_cli.decoding.checks.omissions import regain_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
@@ -534,15 +534,11 @@ class Translator:
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
-            self._regain_words(chunks, hypotheses)
-            Repair(
-                pipeline,
-                pipeline.languages,
-                pipeline.quality,
-                self.decoding,
-                self.search_with,
-                self.engine if isinstance(self.engine, ExplainingEngine) else None,
-            ).apply(chunks, hypotheses)
+            engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
+            regain_lost_words(pipeline, engine, chunks, hypotheses, self.decoding)
+            Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
+                chunks, hypotheses
+            )
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
@@ -565,31 +561,14 @@ class Translator:
         new = [request for request in requests if request not in hypotheses]
         if new:
             is_chosen = self.decoding.mbr is not None or (self.rescorers and self.decoding.rescore is not None)
-            found = self._best_candidates(new) if is_chosen else self.engine.translate(new, self._with_rivals())
+            options = self.decoding
+            if self.repairs:  # `regain_lost_words` chooses from the whole beam
+                options = options.model_copy(update={"num_best": options.beam_size})
+            found = self._best_candidates(new) if is_chosen else self.engine.translate(new, options)
             hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
             of_new = {request: hypotheses[request] for request in new}
             hypotheses |= self._with_terms_in_place(chunks, of_new)
-
-    def _with_rivals(self) -> DecodingConfig:
-        """The options of a search that returns its whole beam, where `_regain_words` chooses from it."""
-        options = self.decoding
-        return options.model_copy(update={"num_best": options.beam_size}) if self.repairs else options
-
-    def _regain_words(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Put a hypothesis that has the words of its source in the place of one that lost them, and keep `num_best` of each part."""
-        engine = self.engine
-        found = {}
-        if isinstance(engine, ExplainingEngine):
-            batch_tokens = self.decoding.batch_tokens
-            found = fuller_hypotheses(self.pipeline, engine, hypotheses, batch_tokens=batch_tokens)
-        for request, best in found.items():
-            hypotheses[request] = [best, *(each for each in hypotheses[request] if each is not best)]
-        for number, chunk in enumerate(chunks):
-            if found and any(part.request in found for part in chunk.parts):
-                chunks[number] = replace(chunk, is_repaired=True)
-        for of_request in hypotheses.values():
-            del of_request[self.decoding.num_best :]
 
     def _regain_ellipses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""

@@ -1,6 +1,6 @@
 """Words of a source for which its translation has nothing: the model finds the translation more probable without them.
 
-`fuller_hypotheses` takes another hypothesis of the beam that has them, for every translation; `with_omissions` names what is left,
+`regain_lost_words` takes another hypothesis of the beam that has them, for every translation; `with_omissions` names what is left,
 for translations with estimates.
 
 Source: Vamvas and Sennrich 2022, "As Little as Possible, as Much as Necessary: Detecting Over- and Undertranslations with
@@ -8,15 +8,23 @@ Contrastive Conditioning", section 3. The paper leaves out constituents of a par
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.checks.doubts import OMITS, doubts_about, without_unseen_words
 from transformer_cli.decoding.details import spans_in_line
-from transformer_cli.decoding.engine import ExplainingEngine, Explanation, Hypothesis, Request, TokenIds
-from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.engine import (
+    ExplainingEngine,
+    Explanation,
+    Hypothesis,
+    Request,
+    TokenIds,
+    search_confidence,
+)
+from transformer_cli.decoding.translation import Chunk, Translation
 from transformer_cli.text.languages import FUNCTION_WORDS, frequent_words, has_spaces, primary_language
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ _READ_AT_ONCE = 1000
 # them got less than this share of the attention of each of its tokens.
 _MOST_IN_QUESTION = 2
 _MOST_ATTENTION = 0.8
+_FAIRLY_SURE = 0.6
 _LARGEST_LOSS_OF_SCORE = 0.6
 _CLEARLY_TRANSLATED = 3.0  # nats: the source with the word makes the translation twenty times as probable
 # Beside the frequent words and the function words of a language: what a good translation often has no word of its own for.
@@ -91,7 +100,7 @@ def _log_probs(translator: "Translator", pairs: Sequence[tuple[Request, TokenIds
     for start in range(0, len(pairs), _READ_AT_ONCE):
         requests, targets = zip(*pairs[start : start + _READ_AT_ONCE], strict=True)
         for explanation in engine.explain(requests, targets, batch_tokens=batch_tokens):
-            yield float(explanation.token_log_probs.sum(dtype="float64"))
+            yield _log_prob(explanation)
 
 
 def _with_doubt(
@@ -105,8 +114,7 @@ def _with_doubt(
         for part in translation.details.parts
         for word, log_prob in without[part.source_ids, part.target_ids]
         # A name or a number that stands in for a protected span is no word of the source.
-        if (word.islower() or word.casefold() in source)
-        and log_prob > float(part.explanation.token_log_probs.sum(dtype="float64"))
+        if (word.islower() or word.casefold() in source) and log_prob > _log_prob(part.explanation)
     ]
     if not lost:
         return translation
@@ -143,94 +151,103 @@ def _often_left_out(language: str) -> frozenset[str]:
 # Translations of the same beam that have a word which the best one has lost.
 
 
+def regain_lost_words(
+    pipeline: "TextPipeline",
+    engine: ExplainingEngine | None,
+    chunks: list[Chunk],
+    hypotheses: dict[Request, list[Hypothesis]],
+    options: DecodingConfig,
+) -> None:
+    """Put a hypothesis of the beam that has a word of its source in the place of a best one that has lost it.
+
+    Args:
+        pipeline: reads and writes the texts.
+        engine: has found the hypotheses; None, one without probabilities of given targets: nothing is put in the place of others.
+        chunks: the texts; those with another hypothesis are marked as repaired.
+        hypotheses: of all their parts, the whole beam; `num_best` of each are left.
+        options: of the search.
+    """
+    are_known = all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages)
+    found = fuller_hypotheses(pipeline, engine, hypotheses, options) if engine is not None and are_known else {}
+    for request, rival in found.items():
+        hypotheses[request] = [rival, *(each for each in hypotheses[request] if each is not rival)]
+    for number, chunk in enumerate(chunks):
+        if found and any(part.request in found for part in chunk.parts):
+            chunks[number] = replace(chunk, is_repaired=True)
+    for of_request in hypotheses.values():
+        del of_request[options.num_best :]
+
+
 def fuller_hypotheses(
     pipeline: "TextPipeline",
     engine: ExplainingEngine,
     hypotheses: Mapping[Request, Sequence[Hypothesis]],
-    *,
-    batch_tokens: int,
+    options: DecodingConfig,
 ) -> dict[Request, Hypothesis]:
-    """For each source of which the best translation has lost words: the best hypothesis of the beam that has them, if there is one.
+    """For each source whose best translation has lost a word: a hypothesis of the beam that has it, if there is one.
 
     Looked at are translations with fewer content words than their sources beside which the beam has a fuller one of nearly the same
-    score. Of their sources, only the two words that the translation attends to least are left out.
+    score. Of their sources, only the words that the translation attends to least are left out.
     """
-    if not all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages):
-        return {}
-    fuller = {
-        request: found
-        for request, of_request in hypotheses.items()
-        if request.is_free and len(of_request) > 1 and (found := _fuller(pipeline, request, of_request))
+    rivals = {
+        request: rival
+        for request, found in hypotheses.items()
+        if request.is_free and (rival := _fuller_rival(pipeline, request, found, options))
     }
-    if not fuller:
-        return {}
 
-    def explained(pairs: Sequence[tuple[TokenIds, TokenIds]]) -> Iterator[Explanation]:
-        sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
-        return iter(engine.explain([Request(ids) for ids in sources], targets, batch_tokens=batch_tokens))
+    def explained(pairs: Iterable[tuple[TokenIds, TokenIds]]) -> Iterator[Explanation]:
+        pairs = list(pairs)
+        requests = [Request(source) for source, _ in pairs]
+        return iter(engine.explain(requests, [ids for _, ids in pairs], batch_tokens=options.batch_tokens))
 
-    def log_probs(pairs: Sequence[tuple[TokenIds, TokenIds]]) -> Iterator[float]:
-        return (float(each.token_log_probs.sum(dtype="float64")) for each in explained(pairs))
-
-    best = {request: hypotheses[request][0].ids for request in fuller}
-    of_best = explained([(request.ids, ids) for request, ids in best.items()])
-    asked = {
-        request: (each, _least_attended(pipeline, request.ids, each))
-        for request, each in zip(best, of_best, strict=True)
+    best = {request: hypotheses[request][0].ids for request in rivals}
+    of_best = dict(zip(best, explained((request.ids, ids) for request, ids in best.items()), strict=True))
+    shorter = {request: _least_attended(pipeline, request.ids, each) for request, each in of_best.items()}
+    without = explained((ids, best[request]) for request, sources in shorter.items() for ids in sources)
+    loses = {
+        request: [_log_prob(next(without)) > _log_prob(of_best[request]) for _ in sources]
+        for request, sources in shorter.items()
     }
-    without = log_probs([(rest, best[request]) for request, (_, rests) in asked.items() for rest in rests])
-    lost = {
-        request: (rests, loses)
-        for request, (each, rests) in asked.items()
-        for own in [float(each.token_log_probs.sum(dtype="float64"))]
-        if any(loses := [next(without) > own for _ in rests])
-    }
-    pairs = [
-        (source, rival.ids)
-        for request, (rests, _) in lost.items()
-        for rival in fuller[request]
-        for source in (request.ids, *rests)
-    ]
-    of_rivals = log_probs(pairs)
-    regained: dict[Request, Hypothesis] = {}
-    for request, (_, loses) in lost.items():
-        for rival in fuller[request]:
-            own, *others = [next(of_rivals) for _ in range(1 + len(loses))]
-            margins = [own - other for other in others]
-            has_all = all(
-                margin >= (_CLEARLY_TRANSLATED if is_lost else 0.0)
-                for margin, is_lost in zip(margins, loses, strict=True)
-            )
-            if has_all:
-                regained.setdefault(request, rival)
+    rivals = {request: rival for request, rival in rivals.items() if any(loses[request])}
+    of_rivals = explained(
+        (ids, rival.ids) for request, rival in rivals.items() for ids in (request.ids, *shorter[request])
+    )
+    regained = {}
+    for request, rival in rivals.items():
+        with_all = _log_prob(next(of_rivals))
+        margins = [with_all - _log_prob(next(of_rivals)) for _ in shorter[request]]
+        least = [_CLEARLY_TRANSLATED if is_lost else 0.0 for is_lost in loses[request]]
+        if all(margin >= needed for margin, needed in zip(margins, least, strict=True)):
+            regained[request] = rival
     return regained
 
 
-def _fuller(pipeline: "TextPipeline", request: Request, found: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The hypotheses of nearly the best score that have more content words than the best one, but not more than the source."""
-    best, *others = found
-    close = [each for each in others if each.score >= best.score - _LARGEST_LOSS_OF_SCORE]
-    if not close:
-        return []
-    source = pipeline.source_tokenizer.decode(request.ids)
-    num_read = _num_content_words(source, pipeline.languages.source)
-    if num_read < 2:
-        return []
-    write, language = pipeline.target_tokenizer.decode, pipeline.languages.target
-    text = write(best.ids)
-    num_written = _num_content_words(text, language)
+def _log_prob(explanation: Explanation) -> float:
+    return float(explanation.token_log_probs.sum(dtype="float64"))
+
+
+def _fuller_rival(
+    pipeline: "TextPipeline", request: Request, found: Sequence[Hypothesis], options: DecodingConfig
+) -> Hypothesis | None:
+    """The first hypothesis of nearly the best score that has more content words than the best one, but not more than the source.
+
+    Nothing beside a best one that the model is hardly sure of: its rivals are no better.
+    """
+    close = [each for each in found[1:] if each.score >= found[0].score - _LARGEST_LOSS_OF_SCORE]
+    if not close or (search_confidence(found[0], options) or 0.0) < _FAIRLY_SURE:
+        return None
+    languages, write = pipeline.languages, pipeline.target_tokenizer.decode
+    source, text = pipeline.source_tokenizer.decode(request.ids), write(found[0].ids)
+    num_read, num_written = _num_content_words(source, languages.source), _num_content_words(text, languages.target)
     if num_written >= num_read:
-        return []
-    texts = {each: write(each.ids) for each in close}
-    longer = [each for each, other in texts.items() if num_written < _num_content_words(other, language) <= num_read]
-    if not longer:
-        return []
-    doubts = {*doubts_about(source, text, pipeline.languages, is_finished=True)}
-    return [
-        each
-        for each in longer
-        if doubts.issuperset(doubts_about(source, texts[each], pipeline.languages, is_finished=True))
-    ]
+        return None
+    for each in close:
+        other = write(each.ids)
+        if num_written < _num_content_words(other, languages.target) <= num_read:
+            doubts = doubts_about(source, other, languages, is_finished=True)
+            is_better = set(doubts).issubset(doubts_about(source, text, languages, is_finished=True))
+            return each if is_better else None
+    return None
 
 
 def _num_content_words(text: str, language: str) -> int:
