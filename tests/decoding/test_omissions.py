@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.decoding import Request, TokenIds, Translator
+from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.checks import omissions
 from transformer_cli.decoding.checks.doubts import OMITS, REPEATS, UNSEEN, doubts_about
 from transformer_cli.decoding.checks.omissions import with_omissions, without_each_word
 from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
 from transformer_cli.decoding.engine import Explanation
-from transformer_cli.decoding.translation import PartDetails, Translation
+from transformer_cli.decoding.translation import Translation
 from transformer_cli.text.languages import FUNCTION_WORDS
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -71,8 +71,8 @@ def test_function_words_of_a_language_are_not_looked_for(language: str) -> None:
     words = FUNCTION_WORDS[language].split()
     tokenizer = train_tokenizer([" ".join([*words, "Si", "hotel", "train"])] * 2, TokenizerConfig())
     of_language = replace(pipeline, source_tokenizer=tokenizer)
-    part = PartDetails(tuple(tokenizer.encode(f"Si hotel {' '.join(words)} train")), (), StubEngine._explanation(1, 1))
-    assert [word for word, _ in without_each_word(part, of_language)] == ["hotel", "train"]
+    ids = tuple(tokenizer.encode(f"Si hotel {' '.join(words)} train"))
+    assert [word[0] for word, _ in without_each_word(ids, of_language)] == ["hotel", "train"]
 
 
 def test_the_same_part_of_several_lines_is_read_once() -> None:
@@ -172,3 +172,79 @@ def test_a_name_that_stands_twice_is_a_repetition(source: str, translation: str,
     from transformer_cli.config import Direction
 
     assert (REPEATS in doubts_about(source, translation, Direction("en", "fr"))) is repeats
+
+
+class Beam(WordByWord):
+    """Its hypotheses have scores that differ little, and each target token attends a little to every source token."""
+
+    distance = 0.1
+    least_attended = ("garden",)
+    most_attention = 0.5
+
+    def _hypotheses(self, request: Request) -> list[Hypothesis]:
+        found = super()._hypotheses(request)
+        return [each._replace(score=-0.1 - rank * self.distance) for rank, each in enumerate(found)]
+
+    def explain(self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any) -> list[Explanation]:
+        found = super().explain(requests, targets)
+        return [
+            replace(each, attention=self._attention(request.ids, each))
+            for each, request in zip(found, requests, strict=True)
+        ]
+
+    def _attention(self, source: TokenIds, explanation: Explanation) -> np.ndarray[Any, np.dtype[np.float32]]:
+        words = [self.tokenizer.decode([token]) for token in source]
+        row = [0.1 if word in self.least_attended else self.most_attention for word in words]
+        return np.array([row] * len(explanation.token_log_probs), np.float32)
+
+
+def beam_of(*texts: str, **attributes: Any) -> Translator:
+    translator = stub_translator(lambda _: list(texts), languages=("en", "en"), repair=True)
+    engine = Beam(lambda _: list(texts))
+    for name, value in attributes.items():
+        setattr(engine, name, value)
+    return replace(translator, engine=engine)
+
+
+LINE = "the hotel garden sleeps"
+LOST, WHOLE, OTHER = "THE HOTEL SLEEPS", "THE HOTEL GARDEN SLEEPS", "THE HOTEL TRAIN SLEEPS"
+
+
+@pytest.mark.parametrize(
+    ("beam", "attributes", "text"),
+    [
+        ((LOST, WHOLE), {}, WHOLE),
+        ((LOST, OTHER, WHOLE), {}, LOST),  # only the first that is fuller is asked
+        ((LOST, WHOLE), {"distance": 0.7}, LOST),  # much less probable
+        ((LOST, WHOLE), {"least_attended": ("hotel",), "most_attention": 0.9}, LOST),  # garden has its attention
+        ((WHOLE, LOST), {}, WHOLE),
+        ((LOST, f"{WHOLE} WORKS"), {}, LOST),  # more words than the source
+        ((LOST, "NO HOTEL GARDEN SLEEPS"), {}, LOST),  # another doubt
+        ((LOST,), {}, LOST),
+    ],
+)
+def test_a_hypothesis_that_has_the_lost_word_takes_the_place_of_the_best_one(
+    beam: tuple[str, ...], attributes: dict[str, Any], text: str
+) -> None:
+    [found] = beam_of(*beam, **attributes).translate([LINE])
+    assert found.text == text
+    assert found.is_repaired is (text != beam[0])
+
+
+def test_without_repairs_the_best_hypothesis_stays() -> None:
+    translator = beam_of(LOST, WHOLE)
+    plain = replace(translator, decoding=translator.decoding.model_copy(update={"repair": False}))
+    assert [each.text for each in plain.translate([LINE])] == [LOST]
+
+
+def test_of_the_beam_as_many_are_left_as_are_wanted() -> None:
+    translator = beam_of(LOST, WHOLE, OTHER)
+    options = translator.decoding.model_copy(update={"num_best": 2})
+    [found] = replace(translator, decoding=options).translate([LINE])
+    assert [each.text for each in found.alternatives] == [WHOLE, LOST]
+
+
+def test_of_a_language_without_a_list_of_small_words_nothing_is_chosen() -> None:
+    translator = beam_of(LOST, WHOLE)
+    other = stub_translator(upper, languages=("en", "sv"), repair=True)
+    assert [each.text for each in replace(translator, pipeline=other.pipeline).translate([LINE])] == [LOST]

@@ -21,7 +21,7 @@ from transformer_cli.decoding.checks.doubts import (
     without_words,
 )
 from transformer_cli.decoding.checks.line_repairs import with_lost_parts
-from transformer_cli.decoding.checks.omissions import with_omissions
+from transformer_cli.decoding.checks.omissions import regain_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
@@ -534,14 +534,11 @@ class Translator:
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
-            Repair(
-                pipeline,
-                pipeline.languages,
-                pipeline.quality,
-                self.decoding,
-                self.search_with,
-                self.engine if isinstance(self.engine, ExplainingEngine) else None,
-            ).apply(chunks, hypotheses)
+            engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
+            regain_lost_words(pipeline, engine, chunks, hypotheses, self.decoding)
+            Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
+                chunks, hypotheses
+            )
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
@@ -564,7 +561,10 @@ class Translator:
         new = [request for request in requests if request not in hypotheses]
         if new:
             is_chosen = self.decoding.mbr is not None or (self.rescorers and self.decoding.rescore is not None)
-            found = self._best_candidates(new) if is_chosen else self.engine.translate(new, self.decoding)
+            options = self.decoding
+            if self.repairs:  # `regain_lost_words` chooses from the whole beam
+                options = options.model_copy(update={"num_best": options.beam_size})
+            found = self._best_candidates(new) if is_chosen else self.engine.translate(new, options)
             hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
             of_new = {request: hypotheses[request] for request in new}

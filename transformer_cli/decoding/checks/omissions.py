@@ -1,26 +1,47 @@
 """Words of a source for which its translation has nothing: the model finds the translation more probable without them.
 
+`regain_lost_words` takes another hypothesis of the beam that has them, for every translation; `with_omissions` names what is left,
+for translations with estimates.
+
 Source: Vamvas and Sennrich 2022, "As Little as Possible, as Much as Necessary: Detecting Over- and Undertranslations with
 Contrastive Conditioning", section 3. The paper leaves out constituents of a parse tree; here each word is left out alone.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
-from transformer_cli.decoding.checks.doubts import OMITS, without_unseen_words
-from transformer_cli.decoding.engine import Request, TokenIds
-from transformer_cli.decoding.translation import PartDetails, Translation
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.checks.doubts import OMITS, doubts_about, without_unseen_words
+from transformer_cli.decoding.details import spans_in_line
+from transformer_cli.decoding.engine import (
+    ExplainingEngine,
+    Explanation,
+    Hypothesis,
+    Request,
+    TokenIds,
+    search_confidence,
+)
+from transformer_cli.decoding.translation import Chunk, Translation
 from transformer_cli.text.languages import FUNCTION_WORDS, frequent_words, has_spaces, primary_language
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.decoding.translator import Translator
 
+_LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
 _FEWEST_LETTERS = 3
 _READ_AT_ONCE = 1000
+# Of 79 lost words, 78 were among the two content words of their sources to which the translation attends least, and nearly all of
+# them got less than this share of the attention of each of its tokens.
+_MOST_IN_QUESTION = 2
+_MOST_ATTENTION = 0.8
+_FAIRLY_SURE = 0.6
+_LARGEST_LOSS_OF_SCORE = 0.6
+_CLEARLY_TRANSLATED = 3.0  # nats: the source with the word makes the translation twenty times as probable
 # Beside the frequent words and the function words of a language: what a good translation often has no word of its own for.
 _OFTEN_LEFT_OUT = {
     "de": "alle also auch befinden befindet beginnt beide beim bereit besteht dabei damit dann daran darauf davon "
@@ -58,7 +79,7 @@ def with_omissions(translator: "Translator", translations: Sequence[Translation]
         return list(translations)
     # A part that stands in several lines is read once.
     shorter = {
-        (part.source_ids, part.target_ids): [*without_each_word(part, pipeline)]
+        (part.source_ids, part.target_ids): [*without_each_word(part.source_ids, pipeline)]
         for translation in translations
         if translation.details is not None and not without_unseen_words(translation.doubts)
         for part in translation.details.parts
@@ -66,7 +87,7 @@ def with_omissions(translator: "Translator", translations: Sequence[Translation]
     log_probs = _log_probs(
         translator, [(Request(ids), target) for (_, target), found in shorter.items() for _, ids in found]
     )
-    without = {key: [(word, next(log_probs)) for word, _ in found] for key, found in shorter.items()}
+    without = {key: [(word[0], next(log_probs)) for word, _ in found] for key, found in shorter.items()}
     return [_with_doubt(each, without) for each in translations]
 
 
@@ -79,7 +100,7 @@ def _log_probs(translator: "Translator", pairs: Sequence[tuple[Request, TokenIds
     for start in range(0, len(pairs), _READ_AT_ONCE):
         requests, targets = zip(*pairs[start : start + _READ_AT_ONCE], strict=True)
         for explanation in engine.explain(requests, targets, batch_tokens=batch_tokens):
-            yield float(explanation.token_log_probs.sum(dtype="float64"))
+            yield _log_prob(explanation)
 
 
 def _with_doubt(
@@ -93,31 +114,160 @@ def _with_doubt(
         for part in translation.details.parts
         for word, log_prob in without[part.source_ids, part.target_ids]
         # A name or a number that stands in for a protected span is no word of the source.
-        if (word.islower() or word.casefold() in source)
-        and log_prob > float(part.explanation.token_log_probs.sum(dtype="float64"))
+        if (word.islower() or word.casefold() in source) and log_prob > _log_prob(part.explanation)
     ]
     if not lost:
         return translation
     return replace(translation, doubts=(*translation.doubts, f"{OMITS}: {', '.join(dict.fromkeys(lost))}"))
 
 
-def without_each_word(part: PartDetails, pipeline: "TextPipeline") -> Iterator[tuple[str, TokenIds]]:
-    """Each word with a meaning of its own, and the source tokens of the part without it.
+def without_each_word(source_ids: TokenIds, pipeline: "TextPipeline") -> Iterator[tuple[re.Match[str], TokenIds]]:
+    """Each content word of a source in its text as the model reads it, and the tokens of the source without it.
 
-    Nothing for a part of one word, and for one that the model cannot read wholly.
+    Nothing for a source of one word, and for one that the model cannot read wholly.
     """
-    if pipeline.source_tokenizer.unk_id in part.source_ids:
+    if pipeline.source_tokenizer.unk_id in source_ids:
         return
-    text = pipeline.source_tokenizer.decode(part.source_ids)
+    text = pipeline.source_tokenizer.decode(source_ids)
     words = [*_WORD.finditer(text)]
     if len(words) < 2:
         return
-    language = primary_language(pipeline.languages.source)
-    of_language = (FUNCTION_WORDS.get(language, ""), _OFTEN_LEFT_OUT.get(language, ""))
-    left_out = {*frequent_words(language), *" ".join(of_language).split()}
+    left_out = _often_left_out(primary_language(pipeline.languages.source))
     for word in words:
         is_name_or_number = word[0][0].isdigit() or (word.start() > 0 and not word[0].islower())
         if word[0].lower() in left_out or (len(word[0]) < _FEWEST_LETTERS and not is_name_or_number):
             continue
         rest = f"{text[: word.start()].rstrip()} {text[word.end() :].lstrip()}".strip()
-        yield word[0], pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
+        yield word, pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
+
+
+@cache
+def _often_left_out(language: str) -> frozenset[str]:
+    """The words of a language that have no meaning of their own, or that a good translation often says with no word."""
+    of_language = (FUNCTION_WORDS.get(language, ""), _OFTEN_LEFT_OUT.get(language, ""))
+    return frozenset({*frequent_words(language), *" ".join(of_language).split()})
+
+
+# Translations of the same beam that have a word which the best one has lost.
+
+
+def regain_lost_words(
+    pipeline: "TextPipeline",
+    engine: ExplainingEngine | None,
+    chunks: list[Chunk],
+    hypotheses: dict[Request, list[Hypothesis]],
+    options: DecodingConfig,
+) -> None:
+    """Put a hypothesis of the beam that has a word of its source in the place of a best one that has lost it.
+
+    Args:
+        pipeline: reads and writes the texts.
+        engine: has found the hypotheses; None, one without probabilities of given targets: nothing is put in the place of others.
+        chunks: the texts; those with another hypothesis are marked as repaired.
+        hypotheses: of all their parts, the whole beam; `num_best` of each are left.
+        options: of the search.
+    """
+    are_known = all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages)
+    found = fuller_hypotheses(pipeline, engine, hypotheses, options) if engine is not None and are_known else {}
+    for request, rival in found.items():
+        hypotheses[request] = [rival, *(each for each in hypotheses[request] if each is not rival)]
+    for number, chunk in enumerate(chunks):
+        if found and any(part.request in found for part in chunk.parts):
+            chunks[number] = replace(chunk, is_repaired=True)
+    for of_request in hypotheses.values():
+        del of_request[options.num_best :]
+
+
+def fuller_hypotheses(
+    pipeline: "TextPipeline",
+    engine: ExplainingEngine,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    options: DecodingConfig,
+) -> dict[Request, Hypothesis]:
+    """For each source whose best translation has lost a word: a hypothesis of the beam that has it, if there is one.
+
+    Looked at are translations with fewer content words than their sources beside which the beam has a fuller one of nearly the same
+    score. Of their sources, only the words that the translation attends to least are left out.
+    """
+    rivals = {
+        request: rival
+        for request, found in hypotheses.items()
+        if request.is_free and (rival := _fuller_rival(pipeline, request, found, options))
+    }
+
+    def explained(pairs: Iterable[tuple[TokenIds, TokenIds]]) -> Iterator[Explanation]:
+        pairs = list(pairs)
+        requests = [Request(source) for source, _ in pairs]
+        return iter(engine.explain(requests, [ids for _, ids in pairs], batch_tokens=options.batch_tokens))
+
+    best = {request: hypotheses[request][0].ids for request in rivals}
+    of_best = dict(zip(best, explained((request.ids, ids) for request, ids in best.items()), strict=True))
+    shorter = {request: _least_attended(pipeline, request.ids, each) for request, each in of_best.items()}
+    without = explained((ids, best[request]) for request, sources in shorter.items() for ids in sources)
+    loses = {
+        request: [_log_prob(next(without)) > _log_prob(of_best[request]) for _ in sources]
+        for request, sources in shorter.items()
+    }
+    rivals = {request: rival for request, rival in rivals.items() if any(loses[request])}
+    of_rivals = explained(
+        (ids, rival.ids) for request, rival in rivals.items() for ids in (request.ids, *shorter[request])
+    )
+    regained = {}
+    for request, rival in rivals.items():
+        with_all = _log_prob(next(of_rivals))
+        margins = [with_all - _log_prob(next(of_rivals)) for _ in shorter[request]]
+        least = [_CLEARLY_TRANSLATED if is_lost else 0.0 for is_lost in loses[request]]
+        if all(margin >= needed for margin, needed in zip(margins, least, strict=True)):
+            regained[request] = rival
+    return regained
+
+
+def _log_prob(explanation: Explanation) -> float:
+    return float(explanation.token_log_probs.sum(dtype="float64"))
+
+
+def _fuller_rival(
+    pipeline: "TextPipeline", request: Request, found: Sequence[Hypothesis], options: DecodingConfig
+) -> Hypothesis | None:
+    """The first hypothesis of nearly the best score that has more content words than the best one, but not more than the source.
+
+    Nothing beside a best one that the model is hardly sure of: its rivals are no better.
+    """
+    close = [each for each in found[1:] if each.score >= found[0].score - _LARGEST_LOSS_OF_SCORE]
+    if not close or (search_confidence(found[0], options) or 0.0) < _FAIRLY_SURE:
+        return None
+    languages, write = pipeline.languages, pipeline.target_tokenizer.decode
+    source, text = pipeline.source_tokenizer.decode(request.ids), write(found[0].ids)
+    num_read, num_written = _num_content_words(source, languages.source), _num_content_words(text, languages.target)
+    if num_written >= num_read:
+        return None
+    for each in close:
+        other = write(each.ids)
+        if num_written < _num_content_words(other, languages.target) <= num_read:
+            doubts = doubts_about(source, other, languages, is_finished=True)
+            is_better = set(doubts).issubset(doubts_about(source, text, languages, is_finished=True))
+            return each if is_better else None
+    return None
+
+
+def _num_content_words(text: str, language: str) -> int:
+    left_out = _often_left_out(primary_language(language))
+    words = _LETTERS.findall(text.lower())
+    return sum(1 for word in words if word not in left_out and (len(word) >= _FEWEST_LETTERS or word.isdigit()))
+
+
+def _least_attended(pipeline: "TextPipeline", source_ids: TokenIds, explanation: Explanation) -> list[TokenIds]:
+    """The source without each of the few content words to which no target token attends much."""
+    text = pipeline.source_tokenizer.decode(source_ids)
+    weights = explanation.attention.max(axis=0).tolist()
+    places = spans_in_line(source_ids, text, 0, pipeline.source_tokenizer)
+    in_question = []
+    for word, rest in without_each_word(source_ids, pipeline):
+        of_word = [
+            weight
+            for weight, (start, end) in zip(weights, places, strict=True)
+            if start < word.end() and end > word.start()
+        ]
+        if (most := max(of_word, default=0.0)) < _MOST_ATTENTION:
+            in_question.append((most, rest))
+    return [rest for _, rest in sorted(in_question)[:_MOST_IN_QUESTION]]
