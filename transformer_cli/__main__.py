@@ -11,22 +11,12 @@ _OBJECTS_OF_A_START = 250_000
 
 
 def main() -> None:
-    """Install the signal handlers, and run the command line of this process."""
-    signals.end_by_signals()
-    _spare_the_garbage_collector()
-    # pydantic would look for plugins of its own in the files of all installed packages, and `tfm` needs none.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from transformer_cli.cli import main as run_command_line
+    """Install the signal handlers, and run the command line of this process.
 
-    run_command_line()
-
-
-def _spare_the_garbage_collector() -> None:
-    """Let Python look for garbage when modules and models are loaded, which all stay, and not once more at the end.
-
-    The collector looks at all objects again and again while their number grows: 50 ms of a sentence with NumPy, 200 ms of one
-    with PyTorch, and 90 ms at the end of the process, which gives all its memory back anyway.
+    While modules and models are loaded, the number of objects grows, and none of them is garbage: the garbage collector, which
+    would look at all of them again and again, begins later. It leaves them out at the end: the process gives all its memory back.
     """
+    signals.end_by_signals()
     usual = gc.get_threshold()
 
     def begin(phase: str, info: dict[str, int]) -> None:
@@ -37,6 +27,11 @@ def _spare_the_garbage_collector() -> None:
     gc.callbacks.append(begin)
     gc.set_threshold(_OBJECTS_OF_A_START, *usual[1:])
     atexit.register(gc.freeze)
+    # pydantic would look for plugins of its own in the files of all installed packages, and `tfm` needs none.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from transformer_cli.cli import main as run_command_line
+
+    run_command_line()
 
 
 if __name__ == "__main__":
