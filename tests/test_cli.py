@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import pytest
 import typer
 import yaml
+from typer.core import TyperArgument, TyperOption
 
 import transformer_cli
 from transformer_cli import cli
@@ -298,6 +299,20 @@ def test_the_list_of_commands_says_of_each_the_first_sentence_of_its_help(name: 
         command = command.commands[one]
     assert command.get_short_help_str(200) == ALL_COMMANDS[name].help
     assert command.epilog.startswith("Example: tfm" if name != "translate" else "Example: cat")
+
+
+def test_no_converter_is_made_for_an_option_that_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert(option: Any, ctx: Any, value: Any) -> Any:
+        raise AssertionError(option.name)
+
+    for kind in (TyperOption, TyperArgument):
+        monkeypatch.setattr(kind, "process_value", convert)
+    options = cli.Commands(cli.COMMANDS)["translate"].params
+    assert {option.name: option.process_value(None, None) for option in options} == {
+        option.name: () if option.multiple or option.nargs == -1 else None for option in options
+    }
+    with pytest.raises(AssertionError, match="beam_size"):
+        next(option for option in options if option.name == "beam_size").process_value(None, "3")
 
 
 WITH_EVERY_COMMAND = """\

@@ -245,25 +245,8 @@ COMMANDS = {
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*|-[A-Za-z]\S*[.!?]", re.DOTALL)
 
 
-_RESUMING = {
-    "resume",
-    "continue",
-    "restore",
-    "resume-from-checkpoint",
-    "load",
-    "checkpoint",
-    "from-checkpoint",
-}
-_FILES = (
-    "--input",
-    "--output",
-    "--source",
-    "--reference",
-    "--target",
-    "--prefixes",
-    "--dictionary",
-    "--config",
-)
+_RESUMING = {"resume", "continue", "restore", "resume-from-checkpoint", "load", "checkpoint", "from-checkpoint"}
+_FILES = ("--input", "--output", "--source", "--reference", "--target", "--prefixes", "--dictionary", "--config")
 
 
 _DEBUG = "debug"
@@ -594,6 +577,8 @@ class Commands(Mapping[str, Any]):
                 kind = SentenceCommand if entry.takes_sentences else CarefulCommand
                 app.command(name=name, cls=kind, epilog=epilog)(function)
                 made = get_command(app)
+                for option in made.params:
+                    option.process_value = functools.partial(_value_of, option, option.process_value)
             self._made[name] = made
         return self._made[name]
 
@@ -602,6 +587,16 @@ class Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.table)
+
+
+def _value_of(option: Any, convert: Callable[..., Any], ctx: Any, value: Any) -> Any:
+    """The value of an option for the function of the command; `convert` is the way of Typer.
+
+    Typer makes a converter with pydantic for each option, 20 ms for `tfm translate`, also for those that were not given.
+    """
+    if value is None and not option.required and option.callback is None:
+        return () if option.multiple or option.nargs == -1 else None
+    return convert(ctx, value)
 
 
 class LazyGroup(CarefulGroup):

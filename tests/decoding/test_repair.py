@@ -508,9 +508,11 @@ def test_the_confidence_is_the_mean_probability_whatever_the_length_penalty(alph
 
 def test_nothing_is_no_repair() -> None:
     def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
-        return [(LOOP, -1.0)] if options.num_best == 1 else [("", -1.0), (LOOP, -1.0)]
+        is_first = options == translator.decoding.model_copy(update={"num_best": options.num_best})
+        return [(LOOP, -1.0)] if is_first else [("", -1.0), (LOOP, -1.0)]
 
-    [found] = translator_that(say, keep_text=False).translate(["the hotel"])
+    translator = translator_that(say, keep_text=False)
+    [found] = translator.translate(["the hotel"])
     assert found.text == LOOP
 
 

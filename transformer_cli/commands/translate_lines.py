@@ -13,8 +13,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from tqdm import tqdm
-
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
 from transformer_cli.commands.command_line import files_among
 from transformer_cli.commands.input_lines import (
@@ -42,12 +40,10 @@ from transformer_cli.decoding import (
     Translation,
     Translator,
     UnknownWords,
-    read_glossary,
 )
 from transformer_cli.decoding.checks.quality import Drift, read_quality
 from transformer_cli.decoding.details import UnknownReplacement, pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.decoding.memory import TranslationMemory
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
@@ -221,7 +217,11 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
     """
     if options.via is not None:
         return open_pivot_translator(options, options.via)
-    glossary = None if options.glossary is None else read_glossary(options.glossary, options.table_encoding)
+    glossary = None
+    if options.glossary is not None:
+        from transformer_cli.decoding.glossary_files import read_glossary
+
+        glossary = read_glossary(options.glossary, options.table_encoding)
     loaded = load_run(options.run, options.overrides, or_demonstration=True)
     translator = replace(
         loaded.translator.towards(options.to, options.from_),
@@ -259,6 +259,8 @@ def _with_memory(translator: Translator, path: Path, encoding: str | None) -> Tr
     if isinstance(reader.data, SequencesData):
         raise UsageError("--memory is for languages, but this run was trained on symbols")
     languages = translator.languages
+    from transformer_cli.decoding.memory import TranslationMemory
+
     pairs = resolve_name(MEMORY)(path, languages.source, languages.target, encoding)
     memory = TranslationMemory.of(pairs, reader.normalize_source, str(path))
     return replace(translator, memory=memory)
@@ -792,5 +794,7 @@ def _progress(given: object, output: Path | None, num_done: int) -> Iterator[Cal
     if not (isinstance(given, Path) and is_regular_file(given) and goes_elsewhere and sys.stderr.isatty()):
         yield lambda num_lines: None
         return
+    from tqdm import tqdm
+
     with tqdm(total=count_lines(given), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:
         yield bar.update

@@ -11,7 +11,6 @@ from transformer_cli.decoding.engine import Term as Term
 from transformer_cli.decoding.engine import TokenIds as TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm as AppliedTerm
 from transformer_cli.decoding.glossary import Glossary as Glossary
-from transformer_cli.decoding.glossary_files import read_glossary as read_glossary
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline
 from transformer_cli.decoding.translation import Alternative as Alternative
 from transformer_cli.decoding.translation import Chunk as Chunk

@@ -1,6 +1,7 @@
 """From a trained model to a translator: text pipeline, engine and decoding settings put together."""
 
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
-    from transformer_cli.decoding.numpy_engine import Weights
+    from transformer_cli.decoding.numpy_engine import NumpyEngine, Weights
     from transformer_cli.decoding.rescoring import Rescorer
     from transformer_cli.model import Transformer
     from transformer_cli.process.device import Machine
@@ -59,6 +60,10 @@ if TYPE_CHECKING:  # a translation with another library does not wait for PyTorc
 logger = logging.getLogger(__name__)
 
 Loaded = TypeVar("Loaded")
+
+_THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
+_LARGEST_OF_ONE_THREAD = 16_000_000
+"""Bytes of a checkpoint that one thread multiplies in NumPy."""
 
 
 class EnginePlaces(NamedTuple):
@@ -347,9 +352,7 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
     if alone and options.engine in OTHER_ENGINES:
         engine = resolve_name(OTHER_ENGINES[options.engine].load)(files, config, pipeline, once(pytorch))
     elif starts and options.engine == "torch" and "torch" not in sys.modules and not plain_form.IS_PLAIN:
-        from transformer_cli.decoding.numpy_engine import load_numpy_engine
-
-        engine = load_numpy_engine(files, config, pytorch)
+        engine = _numpy_engine(files, config, pytorch)
     if engine is None:
         from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
@@ -363,6 +366,26 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
         load_reader=once(partial(load_reader, config=config)),
     )
     return _Loaded(files, config, translator, engine.describe())
+
+
+def _numpy_engine(
+    files: TrainedFiles, config: Config, pytorch: "Callable[[Weights], ExplainingEngine]"
+) -> "NumpyEngine | None":
+    """As `load_numpy_engine`; a small model is multiplied by one thread.
+
+    OpenBLAS, with which NumPy multiplies, reads the number of its threads when NumPy is imported. Threads that wait for each
+    other keep their cores busy: two of them took 50 ms for a sentence of the demonstration model, and one takes 8 ms.
+    """
+    is_small = sum(file.size for file in files.checkpoint.manifest.files) <= _LARGEST_OF_ONE_THREAD
+    is_chosen_here = is_small and _THREADS_OF_NUMPY not in os.environ
+    if is_chosen_here:
+        os.environ[_THREADS_OF_NUMPY] = "1"
+    try:
+        from transformer_cli.decoding.numpy_engine import load_numpy_engine
+    finally:
+        if is_chosen_here:
+            del os.environ[_THREADS_OF_NUMPY]
+    return load_numpy_engine(files, config, pytorch)
 
 
 def once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:

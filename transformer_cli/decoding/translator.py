@@ -20,7 +20,6 @@ from transformer_cli.decoding.checks.doubts import (
     lost_marks,
     without_words,
 )
-from transformer_cli.decoding.checks.line_repairs import with_lost_parts
 from transformer_cli.decoding.checks.omissions import regain_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
@@ -49,7 +48,6 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     Chunk,
@@ -353,6 +351,8 @@ class Translator:
                 for line, each in zip(lines, translations, strict=True)
             )
             if not all(is_sound):
+                from transformer_cli.decoding.checks.line_repairs import with_lost_parts
+
                 # What is asked again is no line of the input, so the memory does not have it.
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
         if explainer is None and not all(line.given.isascii() for line in lines):
@@ -653,6 +653,8 @@ class Translator:
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
         required = {part.request: part.terms for chunk in chunks for part in chunk.parts if part.request in hypotheses}
+        from transformer_cli.decoding.terms_in_place import TermPlacer
+
         placer = TermPlacer(engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options)
         return placer.placed(required, hypotheses)
 

@@ -33,13 +33,16 @@ class _AboveTheBar(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "is_on_the_bar", False):
             return
-        from tqdm import tqdm  # `tfm --help` shows no log lines
-
         try:
             line = self.format(record)
             if getattr(record, "is_table", False) and (width := terminal_width(sys.stderr)):
                 line = fitted(line, width)
-            tqdm.write(line, file=sys.stderr)
+            if "tqdm" in sys.modules:
+                from tqdm import tqdm
+
+                tqdm.write(line, file=sys.stderr)
+            else:  # without it there is no bar
+                sys.stderr.write(f"{line}\n")
         except (OSError, ValueError):
             self.handleError(record)
 

@@ -306,7 +306,7 @@ _MORE_WORDS = rf"(?:[,;:]?[ ]{_WORD_OF_LETTERS})"
 _BARE_TAG = r"(?:audio|button|dialog|details|fieldset|form|iframe|img|input|ol|optgroup|option|script|select|textarea|track|video)[ ]"
 # Of a message of ICU, such as {when, date, short}.
 _TYPE_OF_ARGUMENT = "(?:plural|select|selectordinal|choice|number|date|time|list|spellout|ordinal|duration)"
-_SENTENCE_IN_MARKS = re.compile(
+_SENTENCE_IN_MARKS = (
     r"[\s\"'\u00ab\u00bb\u201c-\u201e*>-]*"
     # In double marks, as of a wiki or a template, only what ends as a sentence does is one.
     rf"(?:\{{(?!\w+, ?{_TYPE_OF_ARGUMENT}\b){_WORD_OF_LETTERS}{_MORE_WORDS}{{2,60}}[.!?\u2026]{{0,3}}\}}"
@@ -314,38 +314,38 @@ _SENTENCE_IN_MARKS = re.compile(
     rf"|(?:\[\[|\{{\{{|<<){_WORD_OF_LETTERS}{_MORE_WORDS}{{1,60}}[.!?\u2026]{{1,3}}(?:\]\]|\}}\}}|>>))"
     r"[\s\"'\u00ab\u00bb\u201c-\u201e.!?\u2026:;,-]*"
 )
-_WORDS_IN_MARKS = re.compile(
+_WORDS_IN_MARKS = (
     rf"\[\[{_WORD_OF_LETTERS}(?:[ ]{_WORD_OF_LETTERS})*\]\]|\{{{{1,2}}{_WORD_OF_LETTERS}(?:[ ]{_WORD_OF_LETTERS})+\}}{{1,2}}"
     rf"|<(?!{_BARE_TAG}){_WORD_OF_LETTERS}(?:[ ]{_WORD_OF_LETTERS})+>"
 )
 
 
 def _is_sentence_in_marks(text: str) -> bool:
-    return any(map(text.__contains__, "{<[")) and _SENTENCE_IN_MARKS.fullmatch(text) is not None
+    return any(map(text.__contains__, "{<[")) and re.fullmatch(_SENTENCE_IN_MARKS, text) is not None
 
 
 def is_enclosed(text: str) -> bool:
     """Whether all words of a text stand inside [[ ]], { } or < >, as a link or placeholder, and could be a text for people."""
     if not has_span_sign(text):
         return False
-    rest, number = _WORDS_IN_MARKS.subn(" ", text)
+    rest, number = re.subn(_WORDS_IN_MARKS, " ", text)
     return number > 0 and not any(map(str.isalpha, rest))
 
 
 # Letters of scripts that write no spaces between words, or put particles directly behind any word (Korean), are no word that
 # a placeholder touches by mistake.
 _LETTER = r"[^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-_WORD = re.compile(rf"{_LETTER}{{3}}")
+_WORD = rf"{_LETTER}{{3}}"
 _PLACEHOLDER_MARKS = ("{", "$", "%", "#{", "[[", "[X", "<%")
 
 
 # A text without this has no such placeholder; most texts are looked at no further.
-_MAY_TOUCH_WORD = re.compile(rf"%|[}}\]>$]{_LETTER}{{3}}|{_LETTER}{{3}}(?:[{{$]|\#\{{|\[\[|\[X|<%)")
+_MAY_TOUCH_WORD = rf"%|[}}\]>$]{_WORD}|{_WORD}(?:[{{$]|\#\{{|\[\[|\[X|<%)"
 
 
 def may_touch_word(text: str) -> bool:
     """Whether a text may have a placeholder that touches a word; see `spans_at_words`."""
-    return _MAY_TOUCH_WORD.search(text) is not None
+    return re.search(_MAY_TOUCH_WORD, text) is not None
 
 
 def spans_at_words(text: str, spans: Sequence[Span]) -> list[Span]:
@@ -358,7 +358,7 @@ def spans_at_words(text: str, spans: Sequence[Span]) -> list[Span]:
         for span in spans
         if span.kind is SpanKind.WORD
         and text.startswith(_PLACEHOLDER_MARKS, span.start)
-        and (_WORD.match(text, span.end) or _WORD.match(text, max(0, span.start - 3), span.start))
+        and any(re.match(_WORD, beside) for beside in (text[span.end :], text[max(0, span.start - 3) : span.start]))
     ]
 
 

@@ -184,13 +184,14 @@ class Layout:
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
-        if piece in self.specials:
+        if piece in SPECIALS or piece in self.tags:  # `specials` would be made anew for each entry
             return b""
-        if self.is_byte_level and _BYTES.keys() >= set(piece):
-            return bytes([_BYTES[character] for character in piece])
         if self.has_byte_fallback and piece in _BYTE_OF_TOKEN:
             return bytes([_BYTE_OF_TOKEN[piece]])
-        return piece.encode()
+        try:
+            return bytes(map(_BYTES.__getitem__, piece)) if self.is_byte_level else piece.encode()
+        except KeyError:  # a character that stands for no byte, as in the tag of a corpus
+            return piece.encode()
 
     def spelled(self, piece: str) -> str:
         """A piece of text, spelled with the characters of the vocabulary."""
@@ -516,11 +517,12 @@ class BytePieces:
 def _after(piece: bytes, state: int) -> int:
     """The state after the bytes of a token."""
     for byte in piece:
-        fitting = (entry for entry in _STATES[state] if entry.first <= byte <= entry.last)
-        entry = next(fitting, None)
-        if entry is None:
+        for first, last, next_state in _STATES[state]:
+            if first <= byte <= last:
+                state = next_state
+                break
+        else:
             return FORBIDDEN
-        state = entry.next_state
     return state
 
 

@@ -15,11 +15,13 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
-from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
 from transformer_cli.process.messages import for_shell
+
+if TYPE_CHECKING:
+    from transformer_cli.data.pairs import ReadingReport
 
 MAX_LINE_BYTES = 1 << 20
 TOO_LONG = f"a side of more than {MAX_LINE_BYTES:,} bytes"
@@ -238,7 +240,7 @@ def decode_pairs(
     rows: Iterable[RawPair],
     places: tuple[str, str],
     policy: Policy,
-    report: ReadingReport,
+    report: "ReadingReport",
     *,
     encoding: str | None = None,
 ) -> Iterator[tuple[str, str]]:

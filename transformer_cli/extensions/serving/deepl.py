@@ -23,8 +23,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding import Glossary, read_glossary
+from transformer_cli.decoding import Glossary
 from transformer_cli.decoding.glossary import RequiredTerms
+from transformer_cli.decoding.glossary_files import read_glossary
 from transformer_cli.extensions.documents.formats import format_of
 from transformer_cli.extensions.documents.html import BLOCKS
 from transformer_cli.extensions.documents.tagged_xml import TagRules
