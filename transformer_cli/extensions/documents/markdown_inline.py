@@ -306,8 +306,8 @@ def _event(name: str, token: "Token", raw: str, start: int, before: str) -> Inli
     end = start + len(raw)
     if name in ("critic", "remark"):
         return InlineEvent(start, end, Role.POINT, name)
-    if name == "docfx" and (alt := _ALT_OF_DOCFX.search(raw)) is not None:
-        return InlineEvent(start, end, Role.POINT, name, alt=(start + alt.start("alt"), start + alt.end("alt")))
+    if name == "docfx" and (found := _ALT_OF_DOCFX.search(raw)) is not None:
+        return InlineEvent(start, end, Role.POINT, name, alt=(start + found.start("alt"), start + found.end("alt")))
     if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
     if name == "image":
