@@ -22,3 +22,16 @@ from transformer_cli.decoding.translation import TextPart as TextPart
 from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.decoding.translation import UnknownWords as UnknownWords
 from transformer_cli.decoding.translator import Translator as Translator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from transformer_cli.decoding.glossary_files import read_glossary as read_glossary
+
+
+def __getattr__(name: str) -> object:
+    """`read_glossary`, imported when asked for: most translations have no glossary."""
+    if name != "read_glossary":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from transformer_cli.decoding import glossary_files
+
+    return glossary_files.read_glossary
