@@ -75,9 +75,9 @@ class Callback:
         return False
 
     def should_save(self) -> bool:
-        """Whether to write a checkpoint now and go on; asked between steps and between batches of a validation.
+        """Whether to write a checkpoint now and go on; asked between steps, and by one process alone between batches of a validation.
 
-        `on_save` follows.
+        `on_save` follows. Several processes do not talk during a validation: they save after it.
         """
         return False
 

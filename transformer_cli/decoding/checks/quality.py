@@ -120,7 +120,7 @@ class Quality:
     def is_too_short(self, translation: Translation) -> bool:
         """Whether a sentence of a line has fewer tokens than 99 % of the lines of the calibration, which says nothing about it then.
 
-        A model that has read hardly any line of one word writes *Ciao euro.* for *Hello.*, and is sure of each token.
+        A model that has read hardly any line of one word writes *Ciao euro.* for *Hello.*, and no token is improbable enough to be noticed.
         """
         if not (lengths := self.statistics.get("length")) or translation.details is None:
             return False
