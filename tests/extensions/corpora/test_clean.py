@@ -259,6 +259,32 @@ def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [("drop_leaked_source", "uno tre"), ("drop_leaked_target", "uno due"), ("drop_leaked_target", "uno tre")],
+)
+def test_a_pair_with_both_sides_of_held_out_pairs_is_dropped_by_each_of_the_two_rules(
+    tmp_path: Path, rule: str, text: str
+) -> None:
+    numbers = {"uno": "The sea is blue.", "due": "We eat bread.", "tre": "They sleep well."}
+    italian = {"uno": "Il mare è blu.", "due": "Mangiamo il pane.", "tre": "Dormono bene."}
+    source, target = text.split()
+    write_lines(tmp_path / "dev.tsv", [f"{numbers[key]}\t{italian[key]}" for key in numbers])
+    write_lines(
+        tmp_path / "train.tsv", [f"{numbers[source]}\t{italian[target]}", "I read.\tLeggo.", "You write.\tScrivi."]
+    )
+    corpora = [
+        {"path": f"{name}.tsv", "has_header": False, "split": split}
+        for name, split in (("train", "train"), ("dev", "validation"))
+    ]
+    data = FilesData.model_validate({"source": "files", "root": str(tmp_path), "corpora": corpora})
+    off = [f"{name}=false" for name in ("drop_wrong_language", "realign")]
+    cleaned = clean_corpus(data, corpus_rules(CleaningConfig(), [*off, f"{rule}=true"]), tmp_path / "out")
+    (train,) = [part for part in cleaned if part.part.split == "train"]
+    assert (train.num_kept, train.counts[rule].num_dropped) == (2, 1)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("is_table", [False, True])
 def test_the_folder_is_a_corpus_without_the_records_of_its_cleaning(tfm: Tfm, is_table: bool) -> None:
     source, target = damaged()

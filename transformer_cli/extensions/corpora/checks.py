@@ -135,7 +135,7 @@ class PairChecks:
         return not self._seen_forms.add(plain_digest(*forms))
 
     def _look_for_leakage(self, pair: NumberedPair, text: SentencePair, forms: tuple[str, str]) -> None:
-        overlap = self._held_out.overlap(text, forms)
+        overlap = next(self._held_out.overlaps(text, forms), None)
         if overlap is not None and self._part.split != "test":
             self._note(overlap, pair)
         elif overlap in ("leakage", "near_leakage"):

@@ -3,7 +3,7 @@
 import html
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from html.entities import html5
 from pathlib import Path
@@ -120,17 +120,18 @@ class HeldOutForms:
         self._sources.add(plain_digest(forms[0]))
         self._targets.add(plain_digest(forms[1]))
 
-    def overlap(self, pair: SentencePair, forms: tuple[str, str]) -> str | None:
-        """How a pair overlaps with a held-out pair: leakage, near_leakage, leaked_source or leaked_target."""
+    def overlaps(self, pair: SentencePair, forms: tuple[str, str]) -> Iterator[str]:
+        """How a pair overlaps with held-out pairs, the gravest first: leakage, near_leakage, leaked_source, leaked_target."""
         if pair_digest(pair) in self.exact:
-            return "leakage"
+            yield "leakage"
         if not self or not all(forms):
-            return None
+            return
         if plain_digest(*forms) in self._pairs:
-            return "near_leakage"
+            yield "near_leakage"
         if plain_digest(forms[0]) in self._sources:
-            return "leaked_source"
-        return "leaked_target" if plain_digest(forms[1]) in self._targets else None
+            yield "leaked_source"
+        if plain_digest(forms[1]) in self._targets:
+            yield "leaked_target"
 
     def close(self) -> None:
         """Free the tables."""
