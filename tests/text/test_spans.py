@@ -177,7 +177,10 @@ def found(text: str) -> list[str]:
             "Use --mode, --set=x.y=1 or --no-cache (--all) and -v.",
             ["--mode", "--set=x.y=1", "--no-cache", "--all", "-v"],
         ),
-        ("Use -fix:1, -fix=1 or (-std=c++11) and --fix:on.", ["-fix:1", "-fix=1", "-std=c++11", "--fix:on"]),
+        (
+            "Use -fix:1, -fix=1 or (-std=c++11) and --fix:on, -t:1, /fix:1.",
+            ["-fix:1", "-fix=1", "-std=c++11", "--fix:on", "-t:1", "/fix:1"],
+        ),
         ("-fix:[0/1/2/3] or |-seqformat:[format_string]", ["-fix:[0/1/2/3]", "-seqformat:[format_string]"]),
         ("-Anna:yes, -Anna:5 -red:big -at 5:30 -I am, well-known:2", ["5", "5:30", "2"]),
         ("It is --I think-- big --which is good-- --Anna\n-I am here. well-known a -- b x --", []),

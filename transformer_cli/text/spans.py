@@ -92,11 +92,11 @@ _VALUE_BEHIND_COLON = r"(?:\d[\w.]{0,40}(?<!\.)|\[[\w/|-]{1,60}\]|(?:on|off|true
 # An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."
 _OPTION = (
     rf"(?<![^\s(\[\"'\u00ab\u201c\u2018/|])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
-    r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
-    r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
     # -name=value, -name:1; behind a capital letter the colon may be that of a person who speaks: -Anna:yes
     r"|(?<![^\s(\[\"'\u00ab\u201c\u2018/|>])-(?:(?=[a-z][^\s=]{0,99}:)|(?=[^\s:]{1,99}=))"
     rf"[A-Za-z]\w{{0,40}}(?:[-_.][A-Za-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})(?![\w-])"
+    r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
+    r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
 # A star or question mark inside a name, as in src/*.py, img_??.png, docs/**, wp_*_options, data-*, java.util.*; those around words mark them.
 _NAME_WITH_STAR = (
@@ -197,7 +197,7 @@ _PATTERNS = {
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*"  # /usr/bin, /usr/lib/*.a
         # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
-        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?![\w/.])(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON})?(?![\w/.])(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
         r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
         rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf, word/document.xml
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
