@@ -197,7 +197,7 @@ _PATTERNS = {
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*"  # /usr/bin, /usr/lib/*.a
         # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
-        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON})?(?![\w/.])(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
         r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
         rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf, word/document.xml
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
