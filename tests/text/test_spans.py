@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text import spans as spans_module
-from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
+from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes, with_written_quotes
 from transformer_cli.text.spans import (
     SpanKind,
     find_spans,
@@ -281,6 +281,21 @@ def test_written_quotes_become_signs_and_are_written_again(text: str, plain: str
 def test_quotes_that_are_made_plain_come_back_as_they_were(text: str) -> None:
     found, written = plain_quotes(text)
     assert with_written_quotes(found, written).casefold() == text.casefold()
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "wanted"),
+    [
+        ("Click \u201cthe dogs\u201d now", 'VOIS "LES CHIENS\u201d', "VOIS \u201cLES CHIENS\u201d"),
+        ("Click \u201cthe dogs\u201d now", "VOIS \u00ab CHIENS\u201d", "VOIS \u201cCHIENS\u201d"),
+        ("Click \u201cthe dogs\u201d now", "VOIS \u201c\u00ab CHIENS", None),
+        ("Click \u201cthe dogs\u201d now", "VOIS \u00ab CHIENS \u00bb", "VOIS \u00ab CHIENS \u00bb"),
+        ('Click "the dogs\u201d now', 'VOIS "CHIENS\u201d', 'VOIS "CHIENS\u201d'),
+        ("The dogs", 'LES "CHIENS\u201d', 'LES "CHIENS\u201d'),
+    ],
+)
+def test_two_quotation_marks_of_different_kinds_are_no_pair(source: str, translation: str, wanted: str | None) -> None:
+    assert with_pairs_of_quotes(source, translation) == wanted
 
 
 def test_markup_and_numbers_are_told_apart_from_words() -> None:
