@@ -64,6 +64,15 @@ _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
 _ARGUMENT = r"(?:[A-Za-z]|-?\d{1,9}(?:\.\d{1,9})?|'[^'()\n]{0,40}'|\"[^\"()\n]{0,40}\")"
 # Behind a hyphen or full stop of a handle.
 _HANDLE_PART = r"[^\W_]\w{0,98}"
+# A star or question mark inside a name, as in src/*.py, img_??.png, docs/**, wp_*_options, data-*, java.util.*; those around words mark them.
+_NAME_WITH_STAR = (
+    rf"(?<![\w*?./\\~-])(?=[\w./~-]{{0,99}}(?:\*|\?[\w.?*]))(?:(?:~|\.{{1,2}})?/)?(?:[\w.*-]{{1,60}}/){{0,9}}[\w.*?-]{{0,99}}\.(?:{_FILE_ENDINGS})(?![\w*-])"
+    r"|(?<![\w*./\\~-])(?:[\w.-]{1,60}/){1,9}\*{1,2}(?:/[\w.*-]{1,60}){0,9}(?![\w*])"
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>])\*{1,2}/(?:[\w.*-]{1,60}/){0,9}(?:\*{1,2}|[\w.*-]{0,60}\w)(?![\w*])"
+    r"|(?<![\w*./\\-])(?:--?)?[A-Za-z][A-Za-z0-9]{0,30}(?:[_-][A-Za-z0-9]{1,30}){0,9}[_-]\*(?:[_-][A-Za-z0-9*]{1,30}){0,9}(?![\w*])"
+    r"|(?<![\w*./\\-])\*(?:_[A-Za-z0-9]{1,30}){1,9}(?![\w*]|[^*]{0,200}_\*)"
+    r"|(?<![\w*./\\-])(?:[A-Za-z_]\w{1,30}\.){2,9}\*(?![\w*])"
+)
 # By itself; of two points also with a part that no list has: .fb2.zip, .d.ts, .js.map. In "big .the cat.we" they end sentences.
 _ENDING = (
     rf"\.(?:[A-Za-z0-9][\w-]{{0,30}}\.){{0,3}}(?:{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-]|\.\w)"
@@ -97,15 +106,6 @@ _OPTION = (
     rf"[A-Za-z]\w{{0,40}}(?:[-_.][A-Za-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})(?![\w-])"
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
-)
-# A star or question mark inside a name, as in src/*.py, img_??.png, docs/**, wp_*_options, data-*, java.util.*; those around words mark them.
-_NAME_WITH_STAR = (
-    rf"(?<![\w*?./\\~-])(?=[\w./~-]{{0,99}}(?:\*|\?[\w.?*]))(?:(?:~|\.{{1,2}})?/)?(?:[\w.*-]{{1,60}}/){{0,9}}[\w.*?-]{{0,99}}\.(?:{_FILE_ENDINGS})(?![\w*-])"
-    r"|(?<![\w*./\\~-])(?:[\w.-]{1,60}/){1,9}\*{1,2}(?:/[\w.*-]{1,60}){0,9}(?![\w*])"
-    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>])\*{1,2}/(?:[\w.*-]{1,60}/){0,9}(?:\*{1,2}|[\w.*-]{0,60}\w)(?![\w*])"
-    r"|(?<![\w*./\\-])(?:--?)?[A-Za-z][A-Za-z0-9]{0,30}(?:[_-][A-Za-z0-9]{1,30}){0,9}[_-]\*(?:[_-][A-Za-z0-9*]{1,30}){0,9}(?![\w*])"
-    r"|(?<![\w*./\\-])\*(?:_[A-Za-z0-9]{1,30}){1,9}(?![\w*]|[^*]{0,200}_\*)"
-    r"|(?<![\w*./\\-])(?:[A-Za-z_]\w{1,30}\.){2,9}\*(?![\w*])"
 )
 _RAISED = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
 _LETTER_OF_WORD = rf"[^\W\d_{_RAISED}]"
