@@ -523,6 +523,9 @@ def test_nothing_is_no_repair() -> None:
         ("The house is [here](a.html).", "LA CASA È [QUI](a.html).", ""),
         ("The house (4) is [here].", "LA CASA (4) È QUI.", "[here]"),
         ("The house (I think) sleeps.", "LA CASA (CREDO DORME.", "(I think)"),
+        ("The house (I think)sleeps.", "LA CASA CREDO DORME.", "(I think)"),
+        ("The house(I think) sleeps.", "LA CASA CREDO DORME.", "(I think)"),
+        ("The house(s) sleeps.", "LA CASA DORME.", ""),
         ("The house (I think) sleeps.", "\u623f\u5b50\uff08\u6211\u60f3\uff09\u3002", ""),
     ],
 )

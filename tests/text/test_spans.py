@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text import spans as spans_module
-from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
+from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes, with_written_quotes
 from transformer_cli.text.spans import (
     SpanKind,
     find_spans,
@@ -88,6 +88,9 @@ def found(text: str) -> list[str]:
         ("Press Ctrl-Alt-Del or Alt-Tab", ["Ctrl-Alt-Del", "Alt-Tab"]),
         ("Meta-analyses: Shift-work, Alt-right and Meta-analysis", []),
         ("A .pdf file (.DOCX) at a .com address. It is big .The cat", [".pdf", ".DOCX", ".com"]),
+        ("All .fb2.zip, .tar.gz and .FB2.ZIP files (.d.ts).", [".fb2.zip", ".tar.gz", ".FB2.ZIP", ".d.ts"]),
+        ("A .js.map at .co.uk, .eslintrc.json or .env.local", [".js.map", ".co.uk", ".eslintrc.json", ".env.local"]),
+        ("It is big .the cat .dogs.we go .and.but .zip.it is", [".zip"]),
         ("5kg, 3pm and the 21st", ["5", "3", "21"]),
         ("€5.20, 1.20 EUR, 50%, 5 % and -7", ["€5.20", "1.20 EUR", "50%", "5 %", "-7"]),
         ("1,234.5 at 10:30 on 2024-05-01.", ["1,234.5", "10:30", "2024-05-01"]),
@@ -127,7 +130,19 @@ def found(text: str) -> list[str]:
         ("The **big** *small* dog**s**, ~~no~~ 2*3 word ~x", ["**", "**", "*", "*", "**", "**", "~~", "~~", "2", "3"]),
         ("* Fields with * are here.\n * The dog is big *", ["*", "*"]),
         ("Text (*.txt)|*.txt|All (*.*)|*.*|*.png; *.jpg", ["*.txt", "*.txt", "*.*", "*.*", "*.png; *.jpg"]),
-        ("Open *.tar.gz or src/*.py.", ["*.tar.gz"]),
+        ("Open *.tar.gz or src/*.py.", ["*.tar.gz", "src/*.py"]),
+        ("All *.fb2.zip/*.fb2.rar or *.a.b.c files", ["*.fb2.zip/*.fb2.rar", "*.a.b.c"]),
+        ("The wp_*_options, 'WP_*', data-* and --color-*", ["wp_*_options", "WP_*", "data-*", "--color-*"]),
+        (
+            "See docs/**/*.md, docs/** and **/*.js; image/*, */*",
+            ["docs/**/*.md", "docs/**", "**/*.js", "image/*", "*/*"],
+        ),
+        ("/usr/lib/*.a, /usr/lib/* or ~/x/*.py here", ["/usr/lib/*.a", "/usr/lib/*", "~/x/*.py"]),
+        ("IMG_??.jpg or test-*.pdf and java.util.*", ["IMG_??.jpg", "test-*.pdf", "java.util.*"]),
+        ("https://*.example.org/* and **see https://a.org/**", ["https://*.example.org/*", "**", "https://a.org/"]),
+        ("and/*or*, *a*/*b*, f*ck, dog*innen, *_big dog_*, it is.*", ["*"] * 9),
+        ("*_big dog_*, **a /usr/lib/** and **the man/**", ["*", "*", "**", "/usr/lib/", "**"]),
+        ("Is it here? It is big.* Why?.The dog*", ["*", "*"]),
         ("The dog%nThe cat.%nIt has %n or 5 %name", ["%n", "%n", "%n", "5"]),
         (
             "foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta",
@@ -162,6 +177,12 @@ def found(text: str) -> list[str]:
             "Use --mode, --set=x.y=1 or --no-cache (--all) and -v.",
             ["--mode", "--set=x.y=1", "--no-cache", "--all", "-v"],
         ),
+        (
+            "Use -fix:1, -fix=1 or (-std=c++11) and --fix:on, -t:1, /fix:1.",
+            ["-fix:1", "-fix=1", "-std=c++11", "--fix:on", "-t:1", "/fix:1"],
+        ),
+        ("-fix:[0/1/2/3] or |-seqformat:[format_string]", ["-fix:[0/1/2/3]", "-seqformat:[format_string]"]),
+        ("-Anna:yes, -Anna:5 -red:big -at 5:30 -I am, well-known:2", ["5", "5:30", "2"]),
         ("It is --I think-- big --which is good-- --Anna\n-I am here. well-known a -- b x --", []),
         (
             "getName, 'self.lastActiveUser' GitHub AppleScriptEditor addItem() std::vector<T> com.example.app",
@@ -208,6 +229,7 @@ def found(text: str) -> list[str]:
         ("In word/header1.xml, OEBPS/content.opf or and/or x/y.", ["word/header1.xml", "OEBPS/content.opf", "x/y"]),
         ("Type /help or (/mail clear), yes/no, km /h, /.", ["/help", "/mail"]),
         ("/help", ["/help"]),
+        ("Enable (1) /disable (0) or /help (1) /list (2)", ["1", "0", "/help", "1", "/list", "2"]),
         ("/where are you", []),
         ("He said /where are you?/", []),
         ("Use -i/--create-img=foo.png, -o|--all or either/or.", ["-i", "--create-img=foo.png", "-o", "--all"]),
@@ -238,6 +260,8 @@ def found(text: str) -> list[str]:
             ["\u00b9", "\u00b2", "20", "\u2074\u2075"],
         ),
         ("<%s-n>, <%1$s-KP+>, <{0}+Shift+F5>, a <%s - n>", ["<%s-n>", "<%1$s-KP+>", "<{0}+Shift+F5>", "%s"]),
+        ("= LN(10), =SUM(A1:A5) = ROUND(LN(10),2)", ["LN(10)", "SUM(A1:A5)", "ROUND(LN(10),2)"]),
+        ("x = USA(the land), LN(10) = NATO (1949)", ["10", "1949"]),
         ("No span at all: none.", []),
     ],
 )
@@ -267,6 +291,21 @@ def test_written_quotes_become_signs_and_are_written_again(text: str, plain: str
 def test_quotes_that_are_made_plain_come_back_as_they_were(text: str) -> None:
     found, written = plain_quotes(text)
     assert with_written_quotes(found, written).casefold() == text.casefold()
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "wanted"),
+    [
+        ("Click \u201cthe dogs\u201d now", 'VOIS "LES CHIENS\u201d', "VOIS \u201cLES CHIENS\u201d"),
+        ("Click \u201cthe dogs\u201d now", "VOIS \u00ab CHIENS\u201d", "VOIS \u201cCHIENS\u201d"),
+        ("Click \u201cthe dogs\u201d now", "VOIS \u201c\u00ab CHIENS", None),
+        ("Click \u201cthe dogs\u201d now", "VOIS \u00ab CHIENS \u00bb", "VOIS \u00ab CHIENS \u00bb"),
+        ('Click "the dogs\u201d now', 'VOIS "CHIENS\u201d', 'VOIS "CHIENS\u201d'),
+        ("The dogs", 'LES "CHIENS\u201d', 'LES "CHIENS\u201d'),
+    ],
+)
+def test_two_quotation_marks_of_different_kinds_are_no_pair(source: str, translation: str, wanted: str | None) -> None:
+    assert with_pairs_of_quotes(source, translation) == wanted
 
 
 def test_markup_and_numbers_are_told_apart_from_words() -> None:

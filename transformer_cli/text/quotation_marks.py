@@ -35,6 +35,30 @@ def quotes_without_partner(source: str, translation: str) -> list[int]:
     return sorted([*halves, *_single_halves(there)[0]] if singles[1] else halves)
 
 
+_PAIRS = ('""', "\u201c\u201d", "\u201e\u201c", "\u201e\u201d", "\u201d\u201d", "\u00ab\u00bb", "\u00bb\u00ab")
+
+
+def with_pairs_of_quotes(source: str, translation: str) -> str | None:
+    """The translation in which no pair has two marks of different kinds, as in "the dogs\u201d: it gets those of its source.
+
+    One of them comes from the source then, and the other one from the model. Both texts have as many pairs, none inside another.
+    None if such a pair is around nothing: its words stand elsewhere.
+    """
+    read, written = ([*re.finditer(f"[{_QUOTES_OF_KIND[0]}]", text)] for text in (source, translation))
+    if len(read) != len(written) or len(read) % 2:
+        return translation
+    of_source, found = (list(zip(each[::2], each[1::2], strict=True)) for each in (read, written))
+    if any(one[0] + other[0] not in _PAIRS for one, other in of_source):
+        return translation
+    for (opening, closing), (one, other) in reversed([*zip(of_source, found, strict=True)]):
+        inner = translation[one.end() : other.start()].strip()  # beside \u00ab and \u00bb stand spaces
+        if one[0] + other[0] not in _PAIRS:
+            if not inner:
+                return None
+            translation = f"{translation[: one.start()]}{opening[0]}{inner}{closing[0]}{translation[other.end() :]}"
+    return translation
+
+
 def _double_halves(text: str) -> list[int]:
     """The place of one quotation mark of each kind of which a text has an odd number: the one that the words beside it leave alone."""
     halves = []

@@ -64,6 +64,21 @@ _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
 _ARGUMENT = r"(?:[A-Za-z]|-?\d{1,9}(?:\.\d{1,9})?|'[^'()\n]{0,40}'|\"[^\"()\n]{0,40}\")"
 # Behind a hyphen or full stop of a handle.
 _HANDLE_PART = r"[^\W_]\w{0,98}"
+# A star or question mark inside a name, as in src/*.py, img_??.png, docs/**, wp_*_options, data-*, java.util.*; those around words mark them.
+_NAME_WITH_STAR = (
+    rf"(?<![\w*?./\\~-])(?=[\w./~-]{{0,99}}(?:\*|\?[\w.?*]))(?:(?:~|\.{{1,2}})?/)?(?:[\w.*-]{{1,60}}/){{0,9}}[\w.*?-]{{0,99}}\.(?:{_FILE_ENDINGS})(?![\w*-])"
+    r"|(?<![\w*./\\~-])(?:[\w.-]{1,60}/){1,9}\*{1,2}(?:/[\w.*-]{1,60}){0,9}(?![\w*])"
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>])\*{1,2}/(?:[\w.*-]{1,60}/){0,9}(?:\*{1,2}|[\w.*-]{0,60}\w)(?![\w*])"
+    r"|(?<![\w*./\\-])(?:--?)?[A-Za-z][A-Za-z0-9]{0,30}(?:[_-][A-Za-z0-9]{1,30}){0,9}[_-]\*(?:[_-][A-Za-z0-9*]{1,30}){0,9}(?![\w*])"
+    r"|(?<![\w*./\\-])\*(?:_[A-Za-z0-9]{1,30}){1,9}(?![\w*]|[^*]{0,200}_\*)"
+    r"|(?<![\w*./\\-])(?:[A-Za-z_]\w{1,30}\.){2,9}\*(?![\w*])"
+)
+# By itself; of two points also with a part that no list has: .fb2.zip, .d.ts, .js.map. In "big .the cat.we" they end sentences.
+_ENDING = (
+    rf"\.(?:[A-Za-z0-9][\w-]{{0,30}}\.){{0,3}}(?:{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-]|\.\w)"
+    rf"|(?:\.(?!(?:{_NOT_DOTTED})(?!\w))[a-z][a-z0-9]{{0,15}}){{2,4}}(?![\w-]|\.\w)"
+    rf"|\.(?:NET|{_DOMAINS}|{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-])"
+)
 # Capital letters inside a name. What ordinary words have, too, is none: a single letter before the first one (iPhone, eBay, nGaeltacht
 # of Irish, eThekwini of Zulu) or a vowel (isiZulu, KwaZulu, YouTube, WiFi), bh (bhFuil), names of people (McDonald), the German ending
 # (LehrerInnen), and words whose space is missing (houseThe, catThe).
@@ -79,9 +94,16 @@ _NAME_WITH_CAPITALS = (
     rf"(?:[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{2,9}}"  # NameOfThing
     rf"|[A-Z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?!\w)"  # GitHub
 )
+# Behind the equals sign of an option.
+_VALUE = r"[^\s,;()\[\]\"'<>`{}]{0,98}[^\s.,;:!?()\[\]\"'<>`{}]"
+# Behind its colon; a word stands there in a sentence whose space is missing, too: "-Anna:come".
+_VALUE_BEHIND_COLON = r"(?:\d[\w.]{0,40}(?<!\.)|\[[\w/|-]{1,60}\]|(?:on|off|true|false|yes|no|none|all|auto)(?!\w))"
 # An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."
 _OPTION = (
-    rf"(?<![^\s(\[\"'\u00ab\u201c\u2018/|])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:=[^\s,;()\[\]\"'<>`{{}}]{{0,98}}[^\s.,;:!?()\[\]\"'<>`{{}}])?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
+    rf"(?<![^\s(\[\"'\u00ab\u201c\u2018/|])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
+    # -name=value, -name:1; behind a capital letter the colon may be that of a person who speaks: -Anna:yes
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018/|>])-(?:(?=[a-z][^\s=]{0,99}:)|(?=[^\s:]{1,99}=))"
+    rf"[A-Za-z]\w{{0,40}}(?:[-_.][A-Za-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})(?![\w-])"
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
@@ -193,10 +215,10 @@ _PATTERNS = {
     "path": (
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
         rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
-        r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
-        r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
-        # /help, a command of a chat; in subtitles, a line in italics begins so, or stands between two slashes.
-        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])/[a-z][a-z0-9_-]{{2,98}}(?![\w/.])(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+        r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
+        r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*"  # /usr/bin, /usr/lib/*.a
+        # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
+        rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
         r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
         rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf, word/document.xml
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
@@ -206,7 +228,8 @@ _PATTERNS = {
         r"|(?<![\w./@#-])[A-Za-z0-9][\w-]{0,98}/[\w.-]{1,99}(?:\#\d{1,9}|@[0-9a-f]{7,40})(?!\w)"  # user/repository#123
     ),
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
-    "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20})?(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*])"  # *.txt, *.*, *.png;*.jpg
+    "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20}){0,3}(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*]|/[*.]|\.\w+/[*.])"  # *.txt, *.*, *.png;*.jpg
+    rf"|{_NAME_WITH_STAR}"
     # a.name, an_object.a_name, in a sentence An.object; e.g. and p.m. have no part of two letters, behind an abbreviation stands a
     # word, x of closed.x:We is the label of a sentence, and of big.please nobody knows whether a space is missing.
     r"|(?<![\w@#.\\/:-])(?!(?:etc|art|nr|no|ca|bzw|vgl|sig|p)\.)(?=\w{1,50}\.\w{2}|\w{2})"
@@ -233,6 +256,8 @@ _PATTERNS = {
     rf"|(?<![\w.])(?:[A-Za-z_]\w{{0,48}}\.){{0,4}}[A-Za-z_]\w{{0,48}}\({_ARGUMENT}(?:, ?{_ARGUMENT}){{1,5}}\)"
     rf"|(?<![\w.])(?:(?:[A-Za-z_]\w{{0,48}}\.){{1,4}}[A-Za-z_]\w{{0,48}}|[a-z])\((?:{_ARGUMENT}|\[\w{{1,9}}\])\)|(?<![\w.])[a-z_]\w{{1,48}}\([xyz]\)"
     r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case, if it calls nothing
+    # Of a table, behind its equals sign: = LN(10), =SUM(A1:A5)
+    r"|(?:(?<==)|(?<== ))[A-Z][A-Z0-9.]{1,20}\((?:[^()a-z\n\"]|\"[^()\n\"]{0,40}\"|\((?:[^()a-z\n]{0,99})\)){0,99}\)"
     r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
     # a/b, A/B, n/a, m/s; but w/o and b/c are words, and so are e/o, y/o and i/o of other languages: and/or.
     r"|(?<![\w/.])(?!(?:[aeiouy]/[aeiouy]|w/o|b/c)(?!\w))[A-Za-z](?:/[A-Za-z]){1,3}(?![\w/])"
@@ -241,8 +266,8 @@ _PATTERNS = {
     r"|<(?:%(?:\d{1,3}\$)?[s@]|\{\w{0,20}\})(?:[-+]\w{1,20}){1,4}\+?>"  # keys with a value: <%s-n>, <{0}+Shift+F5>
     r"|(?<![\w/])[ur]/[A-Za-z]\w{1,30}(?![\w/])"  # u/name of Reddit
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
-    # The endings of files and domains by themselves, and platforms that are named so: .pdf, .NET, ASP.NET
-    rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:NET|{_DOMAINS}|{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-])|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
+    # The endings of files and domains by themselves, and platforms that are named so: .pdf, .tar.gz, .NET, ASP.NET
+    rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
@@ -398,6 +423,11 @@ def _spans(text: str) -> Iterator[Span]:
         start, end, kind = match.start(), match.end(), match.lastgroup
         if kind in ("address", "path"):
             end = _without_closing_marks(text, start, end)
+        elif kind == "name" and text[end - 1] == "*":
+            before = match[0].rstrip("*")
+            if "*" not in before and _may_close_words(text, start):
+                place = start + max(1, len(before))
+                continue
         place = end
         kinds = {
             "escape": SpanKind.TAG,
@@ -411,6 +441,14 @@ def _spans(text: str) -> Iterator[Span]:
         yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
 
 
+_OPENING_STAR = re.compile(r"(?<![\w*/.])\*{1,3}(?=\w)")
+
+
+def _may_close_words(text: str, start: int) -> bool:
+    """Whether a star at the end of the name at text[start:] may mark the words before it, as in **a /usr/lib/** and *_big dog_*."""
+    return text[start - 1 : start] == "*" or _OPENING_STAR.search(text, max(0, start - 200), start) is not None
+
+
 def _without_closing_marks(text: str, start: int, end: int) -> int:
     """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
     num_opened, num_closed = text.count("(", start, end), text.count(")", start, end)
@@ -421,6 +459,8 @@ def _without_closing_marks(text: str, start: int, end: int) -> int:
             continue
         if text[end - 1] not in _CLOSING_BRACKETS:
             break
+        if text.endswith(("/*", "/**"), start, end) and not _may_close_words(text, start):
+            break  # of /usr/lib/*
         if text[end - 1] == ")":
             if num_opened >= num_closed:
                 break

@@ -57,10 +57,16 @@ BRACKET = re.compile(r"[(\[]")
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
+def is_in_word(text: str, start: int, end: int) -> bool:
+    """Whether a pair of brackets belongs to a word that it touches, as in dog(s) and (un)known; it encloses at most one word."""
+    touches = text[max(0, start - 1) : start].isalnum() or text[end + 1 : end + 2].isalnum()
+    return touches and len(text[start + 1 : end].split()) < 2
+
+
 def lost_brackets(text: str, translation: str) -> list[int]:
     """The places of the brackets around words of a text, if its translation has fewer.
 
-    A model that has seen no brackets loses what they enclose. Brackets that touch a word, as in "dog(s)", belong to it.
+    A model that has seen no brackets loses what they enclose.
     """
     if translation == text or BRACKET.search(text) is None:
         return []
@@ -69,8 +75,7 @@ def lost_brackets(text: str, translation: str) -> list[int]:
     for start, end in partners_of_brackets(visible, 0, len(visible)).items():
         # A translation keeps what is protected, and the brackets around it: the address of [a link](a.html).
         num_protected += start < end and not any(map(str.isalpha, visible[start:end]))
-        is_word = visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
-        if start < end and any(map(str.isalpha, visible[start:end])) and not is_word:
+        if start < end and any(map(str.isalpha, visible[start:end])) and not is_in_word(visible, start, end):
             found += [start, end]
     num_opened, num_closed = (
         sum(map(translation.count, brackets)) - num_protected

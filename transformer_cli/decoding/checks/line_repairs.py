@@ -32,7 +32,7 @@ from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans
-from transformer_cli.text.quotation_marks import plain_quotes
+from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes
 from transformer_cli.text.sentences import as_inner_part, end_of_marks, ends_sentence, has_odd_case, with_final_mark_of
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
@@ -744,17 +744,16 @@ def _whole(
         whole = joined(line.given, found, each.gap.join)
         left, right = map(with_final_mark_of, [one.text for one in found], each.parts)
         inner = as_inner_part(right, each.parts[1], target_language=language)
-        pairs = [(left + each.gap + inner, whole.score)]
+        text = with_pairs_of_quotes(line.given, left + each.gap + inner)
     else:
         whole = found[0]
         alone = dict(zip(each.inner, (one.text for one in found[1:]), strict=True))
         text = with_signs(each.bare, whole.text, links[each.texts[0], whole.text], alone)
-        if text is None:
-            return None
-        pairs = [(text, whole.score)]
+    if text is None:
+        return None
     doubts = tuple(doubt for doubt in whole.doubts if not doubt.startswith(MARKS))
     whole = replace(whole, source=line.given, is_repaired=True, is_in_pieces=True, doubts=doubts, pieces=())
-    return with_alternatives(whole, pairs)
+    return with_alternatives(whole, [(text, whole.score)])
 
 
 def _links(translator: "Translator", pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Collection[Link]]:

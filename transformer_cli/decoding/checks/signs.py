@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 
+from transformer_cli.decoding.checks.brackets import is_in_word
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.quotation_marks import quotes_without_partner
 from transformer_cli.text.sentences import partners_of_brackets
@@ -207,9 +208,8 @@ def _num_brackets(text: str, sign: str) -> int:
     for place, each in enumerate(text):
         if _FORMS.get(each) == sign:
             start, end = sorted((place, partners.get(place, place)))
-            before, after = text[max(0, start - 1) : start], text[end + 1 : end + 2]
-            touches = (before.isalnum(), after.isalnum())
-            found += not (any(touches) if place in partners else all(touches))
+            is_between = text[max(0, start - 1) : start].isalnum() and text[end + 1 : end + 2].isalnum()
+            found += not (is_in_word(text, start, end) if place in partners else is_between)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets
+from transformer_cli.decoding.checks.brackets import TextPiece, is_in_word, lost_brackets
 from transformer_cli.decoding.checks.quality import Drift
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
@@ -409,8 +409,9 @@ def _with_pairs(asked: AskedText, answer: CheckedAnswer) -> CheckedAnswer:
     ):
         return answer
     edited = _edited(answer, _lost_around_spans(asked.text, answer.text))
-    mended = [] if _unbalanced(asked.text) else _balancing(edited.text)
-    mended += [_Insertion(place, "") for place in quotes_without_partner(asked.text, edited.text)]
+    mended = [] if _unbalanced(asked.text) else _balancing(edited.text, asked.text)
+    for place in quotes_without_partner(asked.text, edited.text):
+        mended += _taken_away(edited.text, place)
     edited = _edited(edited, mended)
     return edited._replace(doubts=(*answer.doubts, UNBALANCED)) if mended else edited
 
@@ -467,13 +468,30 @@ def _unbalanced(text: str) -> list[int]:
     return [at for at, sign in enumerate(visible) if sign in signs and at not in partners]
 
 
-def _balancing(text: str) -> list[_Insertion]:
-    """What gives each bracket without a partner one around the protected span beside it; any other is taken away."""
+def _taken_away(text: str, place: int) -> list[_Insertion]:
+    """The change that takes away a sign, with the space beside it that would be left over."""
+    before, behind = text[max(0, place - 1) : place], text[place + 1 : place + 2]
+    found = [_Insertion(place, "")]
+    if behind.isspace() and (not before or before.isspace()):
+        found.append(_Insertion(place + 1, ""))
+    elif before.isspace() and (not behind or behind in ".,;:!?\u2026"):
+        found.append(_Insertion(place - 1, ""))
+    return found
+
+
+def _balancing(text: str, source: str) -> list[_Insertion]:
+    """What gives each bracket without a partner one around the protected span beside it; any other is taken away.
+
+    A space stands there between two words, unless they may be one, because the source has brackets inside a word, as in dog(s).
+    """
     starts = {span.start: span.end for span in find_spans(text)}
     ends = {end: start for start, end in starts.items()}
     opening_of = {closing: opening for opening, closing in BRACKETS.items()}
     found = []
     taken = dict.fromkeys(_unbalanced(text))
+    visible = masked(source, find_spans(source), "x")
+    partners = partners_of_brackets(visible, 0, len(visible)) if taken else {}
+    has_parts_of_words = any(start < end and is_in_word(visible, start, end) for start, end in partners.items())
     for place in taken:
         sign = text[place]
         if sign in BRACKETS and place + 1 in starts:
@@ -482,10 +500,11 @@ def _balancing(text: str) -> list[_Insertion]:
             found.append(_Insertion(_edge_of_word(text, ends[place], -1), opening_of[sign]))
         else:
             found.append(_Insertion(place, ""))
-            # rule][Section, name[needed; not dog(s
-            is_between = place - 1 in taken or (sign == "[" and text[place - 1 : place].isalnum())
-            if sign in BRACKETS and is_between and place + 1 not in taken:
-                found.append(_Insertion(place + 1, " "))
+            is_between = text[place - 1 : place].isalnum() and text[place + 1 : place + 2].isalnum()
+            is_sure = sign == "[" or not has_parts_of_words
+            # rule][Section, based)can't
+            if (place - 1 in taken and sign in BRACKETS) or (is_between and is_sure):
+                found += [_Insertion(place + 1, " ")] if place + 1 not in taken else []
     return found
 
 
