@@ -216,8 +216,8 @@ def calibrated_run(
     )
     if found is None:
         raise DataError(
-            f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
-            hint="give more text: --source FILE --reference FILE",
+            f"{len(pairs)} sentences in {conditions['text'] if source else f'the {name} split'}: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
+            hint="give more text that the run has not read: --source FILE --reference FILE",
         )
     try:
         before = read_quality(folder.path)

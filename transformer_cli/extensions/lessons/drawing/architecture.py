@@ -227,7 +227,7 @@ def _say_settings(diagram: Diagram, config: Config, model: Transformer, top: flo
 def _dropout_lines(config: ModelConfig) -> list[str]:
     """The dropout rates; those that are 0 are left out, but for that of sub-layers."""
     others = [f"{name}: {rate:g}" for name in ("attention_dropout", "ff_dropout") if (rate := getattr(config, name))]
-    return [f"dropout: {config.dropout:g} after each sub-layer", *others]
+    return [f"dropout: {config.dropout:g} after each sub-layer and embedding", *others]
 
 
 _WIRING_NAMES: dict[NormPlacement, str] = {
