@@ -74,6 +74,23 @@ def test_a_word_that_is_said_twice_is_searched_again() -> None:
         assert (found.text, found.is_repaired, found.doubts) == ("HOTEL", True, ())
 
 
+@pytest.mark.parametrize(("said", "text"), [("THE HOTEL HOTEL", "THE HOTEL"), ("THE HOTEL HOTEL HOTEL", "THE WINDOW")])
+def test_a_translation_without_one_doubled_word_comes_before_another_one(said: str, text: str) -> None:
+    """The other one is more probable, which decides where more than a word was cut."""
+
+    class Doubting(TalkingEngine):
+        def explain(self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any) -> list[Explanation]:
+            found = super().explain(requests, targets)
+            return [replace(each, token_log_probs=each.token_log_probs - 0.9) for each in found]
+
+    def say(source: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [(said, -0.5), ("THE WINDOW", -1.0)]
+
+    translator = replace(translator_that(say, languages=("en", "fr")), engine=Doubting(say))
+    [found] = translator.translate(["the hotel"])
+    assert (found.text, found.is_repaired) == (text, True)
+
+
 @pytest.mark.parametrize(("length", "num_searches"), [(30, 1), (10, 2)])
 def test_a_run_of_letters_that_is_no_word_is_searched_once_and_stays(length: int, num_searches: int) -> None:
     """A key that was held down, or a key for a program: each search of it goes on to the longest translation."""
