@@ -174,7 +174,7 @@ def test_the_line_of_excel_that_names_the_delimiter_is_no_row(line: str) -> None
         ("=Sheet1!A1", True),
         ("= the house", False),
         ("=== Title ===", False),
-        ("a=SUM(b)", False),
+        ("a =SUM of b", False),
     ],
 )
 def test_formulas_of_a_spreadsheet_stay(cell: str, is_formula: bool) -> None:
