@@ -323,9 +323,13 @@ def _with_marks(ways: Sequence[_Way], rows: Sequence[Sequence[Cell]]) -> list[_W
             way = way._replace(trust=way.target + 1)
         elif way.target != way.source:
             name = TRUST_COLUMN if num_old == 1 else f"{TRUST_COLUMN} {names[way.target]}"
-            at = names.index(name) if name in names and not way.has_number else width
-            if not all(_MARK.fullmatch(row[at].value) for row in rows[1:] if at < len(row) and at < width):
-                at = width  # its name means something else
+            # A column of this name may have something else.
+            of_marks = (
+                at
+                for at, each in enumerate(names)
+                if each == name and all(_MARK.fullmatch(row[at].value) for row in rows[1:] if at < len(row))
+            )
+            at = next(of_marks, width)
             way = way._replace(trust=at, trust_name=name)
             width += at == width
         found.append(way)

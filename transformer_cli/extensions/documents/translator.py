@@ -292,9 +292,8 @@ def _links_by_own(
     others = [link for link in others if link.source not in sources or link.target not in free]
     found = [*sure, *others]
     linked = {link.source for link in found}
-    unsure = tuple(dict.fromkeys(link.source for link in by_attention if link.source not in linked))
-    found += [link for link in by_attention if link.source not in linked]
-    return tuple(found), unsure
+    lost = [link for link in by_attention if link.source not in linked]
+    return (*found, *lost), tuple(dict.fromkeys(link.source for link in lost))
 
 
 def _words_that_stand_once(text: str) -> dict[str, Extent]:
