@@ -224,7 +224,7 @@ def test_a_word_that_stands_twice_shows_no_place() -> None:
     assert unsure == ()
 
 
-@pytest.mark.heavy
+@pytest.mark.long
 def test_formats_stand_at_their_words_in_translations_from_a_memory_or_are_named() -> None:
     corrections = {
         "He bought a red car yesterday.": "Hier il a acheté une voiture rouge.",
