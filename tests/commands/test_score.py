@@ -94,12 +94,26 @@ def test_the_mean_and_the_spread_over_seeds_are_those_of_the_files_alone(
         assert one["mean"] == pytest.approx(np.mean(values))
         assert one["deviation"] == pytest.approx(np.std(values, ddof=1))
     assert found["against"]["scores"][0]["other"] == alone[1][0]
+    assert found["against"]["hypothesis"] == "system"
     score("reference", as_json=False, **seeds)
     table = capfd.readouterr().out.split("\n\n")[1].splitlines()
     bleu = [values[0] for values in alone]
     assert table[0].startswith("3 seeds")
     shown = np.mean(bleu), np.std(bleu, ddof=1), min(bleu), max(bleu)
     assert table[2].split() == ["BLEU", *(f"{value:.2f}" for value in shown)]
+
+
+@pytest.mark.long
+def test_a_p_value_beside_several_seeds_is_said_to_be_of_the_first_file_alone(
+    capfd: pytest.CaptureFixture[str], few_samples: None
+) -> None:
+    write_lines(Path("third"), damaged(REFERENCES, 0.2, seed=3))
+    given: dict[str, Any] = {"scores": "bleu", "against": Path("third"), "as_json": False}
+    score("reference", other_seeds=[Path("other")], **given)
+    expected = "This compares system alone with third: p and * say nothing about other seeds."
+    assert capfd.readouterr().out.splitlines()[-1] == expected
+    score("reference", **given)
+    assert "seeds" not in capfd.readouterr().out
 
 
 @pytest.mark.long

@@ -64,6 +64,24 @@ def test_of_several_translations_the_last_counts_and_the_text_is_named(
     assert "m.csv has 1 translation: each is used where" in caplog.text
 
 
+def test_the_report_names_the_first_sources_that_were_no_text_of_the_input(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of(*((f"Text {number}.", "Testo.") for number in range(8)))
+    assert memory.recall(" Text  1. ")
+    assert memory.recall("Text 9.") is None
+    caplog.set_level(logging.INFO)
+    memory.report(1)
+    named = " | ".join(f"Text {number}." for number in (0, 2, 3, 4, 5))
+    assert caplog.messages[-1] == f"m.csv: 7 of its 8 sources are no whole text of the input: {named} | and 2 more"
+    for number in range(7):
+        memory.recall(f"Text {number}.")
+    memory.report(8)
+    assert caplog.messages[-1] == "m.csv: 1 of its 8 sources are no whole text of the input: Text 7."
+    memory.recall("Text 7.")
+    caplog.clear()
+    memory.report(9)
+    assert caplog.messages == ["memory: translations from m.csv: 9"]
+
+
 @pytest.mark.parametrize(("name", "text"), [("m.csv", CSV), ("m.tmx", TMX)])
 def test_pairs_are_read_from_tables_and_memories(name: str, text: str, tmp_path: Path) -> None:
     if name.endswith("tmx"):

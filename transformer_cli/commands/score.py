@@ -115,8 +115,10 @@ def score_command(
     if against:
         others = measure(texts[after_seeds])
         comparison = compare(measured, others, str(against), significance or "bootstrap")
-        figures["against"] = comparison.as_json()
+        figures["against"] = {"hypothesis": str(hypothesis), **comparison.as_json()}
         lines += ["", *comparison.lines()]
+        if seeds:
+            lines += [f"This compares {hypothesis} alone with {against}: p and * say nothing about other seeds."]
     if breakdown:
         unit, lengths = lengths_in_words(reference_texts[0], language)
         groups = by_number(measured, f"{unit} of reference", lengths, LENGTHS)

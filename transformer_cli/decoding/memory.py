@@ -3,7 +3,8 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from transformer_cli.decoding.translation import Alternative, Translation
@@ -13,6 +14,7 @@ from transformer_cli.text.spans import TOUCHING_SPECIFICATION, placeholders_and_
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN = 60
+_MOST_NAMED = 5
 NOT_FROM_MEMORY = "its translation in the memory was not used, because it lacks"
 """Followed by the placeholder or tag."""
 
@@ -36,6 +38,8 @@ class TranslationMemory:
     """What the model does to a source text first, so that two spellings of one text are found as one."""
     name: str
     """Of the file, for messages."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Key of each source that no text of the input was equal to until now -> the source as written."""
 
     @classmethod
     def of(cls, pairs: Iterable[MemoryPair], normalize: Callable[[str], str], name: str) -> "TranslationMemory":
@@ -50,6 +54,7 @@ class TranslationMemory:
                     shown = on_one_line(source, MAX_SHOWN)
                     logger.warning("%s: another translation of %s: the last counts", place, shown)
             memory.targets[key] = target
+            memory.sources[key] = source
         if doubtful > 1:
             logger.warning("%s: %d texts have several translations", name, doubtful)
         logger.info(
@@ -77,7 +82,9 @@ class TranslationMemory:
         """
         if text not in self:
             return None
-        found = self.targets[self._key(text)]
+        key = self._key(text)
+        found = self.targets[key]
+        self.sources.pop(key, None)
         if number is not None and (lost := lost_by_memory(text, found)):
             logger.warning("line %d: %s %s", number, NOT_FROM_MEMORY, on_one_line(lost, MAX_SHOWN))
             return None
@@ -86,8 +93,19 @@ class TranslationMemory:
         return Translation(text, recalled, 0.0, (Alternative(recalled, 0.0),), is_from_memory=True)
 
     def report(self, num_used: int) -> None:
-        """Log how many of the texts that were written are from it."""
+        """Log how many of the texts that were written are from it, and which sources were no text of the input."""
         logger.info("memory: translations from %s: %d", self.name, num_used)
+        if self.sources:
+            named = [on_one_line(source, MAX_SHOWN) for source in islice(self.sources.values(), _MOST_NAMED)]
+            others = len(self.sources) - len(named)
+            logger.info(
+                "%s: %d of its %d sources are no whole text of the input: %s%s",
+                self.name,
+                len(self.sources),
+                len(self.targets),
+                " | ".join(named),
+                f" | and {others} more" if others else "",
+            )
 
 
 def lost_by_memory(source: str, target: str) -> str:

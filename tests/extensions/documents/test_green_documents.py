@@ -166,10 +166,47 @@ def test_a_table_says_which_translations_a_memory_or_a_glossary_has() -> None:
     assert found.num_without_model == {"memory": 1, "glossary": 1}
 
 
-def test_a_table_without_a_new_column_says_that_no_marks_are_written(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_that_is_translated_in_its_place_says_that_no_marks_are_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     table = "English,Italian\nThe dog,\n"
     read_csv(table.encode(), ReadingOptions(("English=Italian",), has_trust=True))
+    assert not caplog.text
+    read_csv(table.encode(), ReadingOptions(("English",), has_trust=True))
     assert "no column of marks is written" in caplog.text
+
+
+def marked_table(table: str, *columns: str) -> str:
+    document = read_csv(table.encode(), ReadingOptions(columns, has_trust=True))
+    return translate_document(document, Estimating(), not_green=NotGreen.MARKED).data.decode()
+
+
+def test_a_column_of_translations_that_is_there_gets_marks_at_the_end_of_the_rows() -> None:
+    table = 'English,Italian,Note\nsure,,x\nsure,gatto,x\na guess\n\nsure,,"y"\n'
+    expected = (
+        "English,Italian,Note,green\nsure,SURE,x,green 0.500\nsure,gatto,x,\na guess,A GUESS,,not green 0.500\n\n"
+        'sure,SURE,"y",green 0.500\n'
+    )
+    assert marked_table(table, "English=Italian") == expected
+    last = marked_table("English,Italian\nsure,\nsure\n", "English=Italian")
+    assert last == "English,Italian,green\nsure,SURE,green 0.500\nsure,SURE,green 0.500\n"
+
+
+def test_marks_of_an_earlier_translation_are_in_the_same_column_and_other_texts_of_its_name_stay() -> None:
+    table = "English,Italian,green\nsure,,not green 0.123\nsure,gatto,memory\nsure,,\n"
+    expected = "English,Italian,green\nsure,SURE,green 0.500\nsure,gatto,memory\nsure,SURE,green 0.500\n"
+    assert marked_table(table, "English=Italian") == expected
+    expected = "English,Italian,green,green\nsure,SURE,5 pieces,green 0.500\n"
+    assert marked_table("English,Italian,green\nsure,,5 pieces\n", "English=Italian") == expected
+    # A cell behind the columns of the first row is not known.
+    assert marked_table("English,Italian\nsure,,memory\n", "English=Italian").endswith("\nsure,SURE,memory\n")
+
+
+def test_of_several_columns_of_translations_each_has_marks_of_its_own() -> None:
+    found = marked_table("English,Italian,French\nsure,,\n", "English=French", "English=Italian", "English=German")
+    head, row = found.splitlines()
+    assert head == "English,Italian,French,German,green,green French,green Italian"
+    assert row == "sure,SURE,SURE,SURE" + ",green 0.500" * 3
 
 
 def test_a_plural_is_green_only_if_all_of_its_branches_are() -> None:

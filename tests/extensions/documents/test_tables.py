@@ -18,19 +18,19 @@ from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
 @pytest.mark.parametrize("columns", [("English",), ("English=Italian",), ("1",)])
 @pytest.mark.parametrize(
-    ("data", "line", "found"),
+    ("data", "row", "found"),
     [
         ('English,Italian\nuno,\n"due,tre",\nquattro, cinque,\n', 4, "3 cells, and the first row has 2: if a text of it has a comma"),
-        ("English\nuno; due\n\nuno, due\n", 4, "2 cells, and the first row has 1: if a text of it has a comma"),
+        ('English\n"uno;\ndue"\n\nuno, due\n', 4, "2 cells, and the first row has 1: if a text of it has a comma"),
         ("English\tNote\nuno\tx\ty\tz\n", 2, "4 cells, and the first row has 2: if a text of it has a tab"),
     ],
 )  # fmt: skip
 def test_a_row_with_more_cells_than_the_first_one_is_named(
-    data: str, line: int, found: str, columns: tuple[str, ...], caplog: pytest.LogCaptureFixture
+    data: str, row: int, found: str, columns: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     (read_tsv if "\t" in data else read_csv)(data.encode(), ReadingOptions(columns))
     assert len(caplog.messages) == 1
-    assert caplog.messages[0].startswith(f"line {line}: the row has {found} inside")
+    assert caplog.messages[0].startswith(f"row {row}: it has {found} inside")
 
 
 def test_shorter_rows_are_usual_and_few_longer_ones_are_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -90,9 +90,16 @@ def test_a_name_chooses_a_column_and_the_first_row_stays() -> None:
     document = read_csv(table, ReadingOptions(columns=("title",)))
     assert done(document, UPPER).data == b'id;title\n1;"RED; CAR"\n2;BLUE CAR\r\n'
     assert [segment.place for segment in document.segments] == [
-        "line 2, column 2",
-        "line 3, column 2",
+        "row 2, column 2",
+        "row 3, column 2",
     ]
+
+
+def test_a_place_is_the_row_that_a_spreadsheet_shows() -> None:
+    """Line breaks inside cells count for nothing, blank rows do, and the line that names the delimiter is no row."""
+    table = b'sep=;\r\nid;title\r\n1;"red\r\ncar"\r\n;\r\n\r\n2;blue car\r\n'
+    document = read_csv(table, ReadingOptions(columns=("title",)))
+    assert [segment.place for segment in document.segments] == ["row 2, column 2", "row 5, column 2"]
 
 
 def test_a_cell_is_quoted_if_its_translation_needs_it() -> None:
@@ -127,7 +134,7 @@ def test_a_lone_mark_between_tabs_is_text_and_whole_cells_in_marks_stay_so() -> 
     document = read_tsv(data, ReadingOptions(columns=("text",)))
     assert translate_document(document, Identity()).data == data
     assert [segment.place.partition(",")[0] for segment in document.segments] == [
-        f"line {number}" for number in (2, 3, 4, 6, 7, 8, 9)
+        f"row {number}" for number in range(2, 9)
     ]
     assert done(document, UPPER).data == (
         b'text\tn\n"LONE MARK\t1\n"IN ""MARKS"", A\tB"\t2\n"TWO\nLINES"\t3\n"YES," HE SAID.\t4\n'
@@ -197,7 +204,7 @@ def test_translations_go_into_a_new_column() -> None:
         b'id;English;note;Italian\n1;"red; car";x;"RED; CAR"\n2;42;;42\n\n3;=A1;y;\n'
         b'4;the ""big"" cat;"z";THE ""BIG"" CAT\n5;;;\n'
     )
-    assert [one.place for one in document.segments] == ["line 2, column 2", "line 6, column 2"]
+    assert [one.place for one in document.segments] == ["row 2, column 2", "row 6, column 2"]
 
 
 def test_only_empty_cells_of_a_column_of_translations_are_filled() -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.decoding import Glossary
+from transformer_cli.decoding.details import word_spans
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.memory import MemoryPair, TranslationMemory
 from transformer_cli.extensions.documents import (
     Format,
@@ -23,7 +26,8 @@ from transformer_cli.extensions.documents import (
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.extensions.documents.segments import Segment, Slot, SplicedDocument
-from transformer_cli.extensions.documents.translator import AskedText
+from transformer_cli.extensions.documents.translation import UNSURE_PLACE
+from transformer_cli.extensions.documents.translator import AskedText, LinkedWords, _links_by_own
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -167,6 +171,79 @@ def test_a_correction_of_several_sentences_holds_for_a_text_with_markup() -> Non
     found = translate_document(read_document(page, format_named("html")), with_memory(corrections))
     assert re.sub("</?[bp]>", "", found.data.decode()) == "Sei 5 %. Uno."
     assert (found.num_from_memory, found.data.count(b"<b>")) == (1, 1)
+
+
+def words_of(links: Iterable[LinkedWords], source: str, target: str) -> set[tuple[str, str]]:
+    return {(source[slice(*one.source)], target[slice(*one.target)]) for one in links}
+
+
+def linked(source: str, target: str, *pairs: tuple[str, str]) -> list[LinkedWords]:
+    places = [{text[slice(*span)]: span for span in word_spans(text)} for text in (source, target)]
+    return [LinkedWords(places[0][one], places[1][other]) for one, other in pairs]
+
+
+SOLD = "She sold it yesterday."
+OWN = "Elle l'a vendu hier."
+OF_OWN = linked(SOLD, OWN, ("She", "Elle"), ("sold", "vendu"), ("it", "l'a"), ("yesterday.", "hier."))
+
+
+def test_a_word_of_a_correction_that_the_model_writes_too_has_the_link_of_the_model() -> None:
+    target = "Hier, elle l'a vendu."
+    wrong = linked(
+        SOLD, target, ("She", "Hier,"), ("She", "elle"), ("sold", "vendu."), ("it", "l'a"), ("yesterday.", "vendu.")
+    )
+    links, unsure = _links_by_own(wrong, target, OWN, OF_OWN)
+    expected = {("She", "elle"), ("sold", "vendu."), ("it", "l'a"), ("yesterday.", "Hier,")}
+    assert words_of(links, SOLD, target) == expected
+    assert unsure == ()
+
+
+def test_a_word_of_a_correction_that_nothing_links_is_unsure_and_others_keep_the_links_of_the_attention() -> None:
+    target = "La veille, elle l'a liquidé."
+    by_attention = linked(
+        SOLD,
+        target,
+        ("She", "La"),
+        ("She", "veille,"),
+        ("She", "elle"),
+        ("sold", "liquidé."),
+        ("it", "l'a"),
+        ("yesterday.", "elle"),
+    )
+    links, unsure = _links_by_own(by_attention, target, OWN, OF_OWN)
+    assert {("sold", "liquidé."), ("She", "elle"), ("it", "l'a")} <= words_of(links, SOLD, target)
+    assert [SOLD[slice(*word)] for word in unsure] == ["yesterday."]
+
+
+def test_a_word_that_stands_twice_shows_no_place() -> None:
+    text, own = "x due x", "x due"
+    uno, due = (0, 3), (4, 7)
+    by_attention = [LinkedWords(uno, (0, 1)), LinkedWords(due, (2, 5)), LinkedWords(due, (6, 7))]
+    links, unsure = _links_by_own(by_attention, text, own, [LinkedWords(uno, (2, 5)), LinkedWords(due, (0, 1))])
+    assert set(links) == {LinkedWords(uno, (0, 1)), LinkedWords(uno, (2, 5)), LinkedWords(due, (6, 7))}
+    assert unsure == ()
+
+
+@pytest.mark.long
+def test_formats_stand_at_their_words_in_translations_from_a_memory_or_are_named() -> None:
+    corrections = {
+        "He bought a red car yesterday.": "Hier il a acheté une voiture rouge.",
+        "She sold a blue house yesterday.": "La veille, elle vendit une maison bleue.",
+    }
+    pairs = [MemoryPair(source, target, "m.tsv:1") for source, target in corrections.items()]
+    model = load_translator(Path(__file__).parents[3] / "docs" / "demonstration")
+    remembering = ModelTranslator.of(replace(model, memory=TranslationMemory.of(pairs, str, "m.tsv")))
+    page = """<p>He bought a red car <u>yesterday</u>.</p>
+<p>He bought a <u>red</u> car yesterday.</p>
+<p>She sold a <u>blue</u> house yesterday.</p>
+<p>She sold a blue house <u>yesterday</u>.</p>"""
+    found = translate_document(read_document(page.encode(), format_named("html")), remembering)
+    first, second, third, _ = found.data.decode().splitlines()
+    assert first == "<p><u>Hier</u> il a acheté une voiture rouge.</p>"
+    assert second == "<p>Hier il a acheté une voiture <u>rouge</u>.</p>"
+    assert third == "<p>La veille, elle vendit une maison <u>bleue</u>.</p>"
+    assert found.num_from_memory == 4
+    assert [(doubt.place, doubt.reason) for doubt in found.doubts] == [("line 4", UNSURE_PLACE)]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import csv
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -37,6 +37,7 @@ _MOST_NAMES = 30
 _MOST_WARNINGS = 5
 TRUST_COLUMN = "green"
 """The name of a column that says how far the translations before it can be trusted."""
+_MARK = re.compile(r"|memory|glossary|(?:not )?green \d\.\d{3}")
 
 
 class Cell(NamedTuple):
@@ -65,24 +66,27 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
     named = _NAMED_DELIMITER.match(text)
     delimiter = named[1] if named else delimiter_of(text)
     start = named.end() if named else 0
-    rows = _rows(text, delimiter, options.watch, start)
+    numbered = _rows(text, delimiter, options.watch, start)
+    numbers, rows = list(numbered), list(numbered.values())
     if not rows:
         return SplicedDocument(content, ())
     names = [cell.value.strip() for cell in rows[0]]
     ways = _ways(names, options.columns, has_trust=options.has_trust)
-    if options.has_trust and not options.is_repeated and not any(way.new_name for way in ways):
+    if options.has_trust:
+        ways = _with_marks(ways, rows)
+    if options.has_trust and not options.is_repeated and all(way.trust is None for way in ways):
         logger.warning(
-            "--mark: no column of marks is written, because none of the columns with translations is new; "
-            "messages name the texts that are not green"
+            "--mark: no column of marks is written, because the columns are translated in their place; "
+            "messages name the texts that are not green; with --columns SOURCE=TARGET there is one"
         )
     if not options.is_repeated:
-        _warn_of_longer_rows(rows, text, delimiter)
+        _warn_of_longer_rows(numbered, delimiter)
     # Columns with names have a first row that is not translated.
     has_names = any(not way.has_number for way in ways)
-    copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names, has_trust=options.has_trust)
+    copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names)
     content = replace(content, text=copied_text)
-    lines, slots = LineNumbers(text), []
-    table = _rows(copied_text, delimiter, options.watch, start) if copied else rows
+    slots = []
+    table = rows if copied_text == text else list(_rows(copied_text, delimiter, options.watch, start).values())
     for index in range(has_names, len(rows)):
         for way in ways:
             if way.source >= len(rows[index]):
@@ -91,31 +95,31 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
             if not _is_translated(source) or (way.target != way.source and (index, way.target) not in copied):
                 continue
             cell = table[index][way.target]
-            place = f"line {lines.number_at(source.start)}, column {way.source + 1}"
+            place = f"row {numbers[index]}, column {way.source + 1}"
             segment = replace(tagged_segment(cell.value, place), is_label=False)
             options.watch.counted(segment)
-            behind = table[index][way.target + 1 : way.target + 2] if way.new_name and options.has_trust else []
+            behind = table[index][way.trust : way.trust + 1] if way.trust is not None else []
             # A row with more cells than the first one may have something there.
             trust_at = behind[0].start if behind and behind[0].start == behind[0].end else None
             slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter), trust_at))
     return SplicedDocument(content, tuple(slots))
 
 
-def _rows(text: str, delimiter: str, watch: ReadingWatch, start: int) -> list[list[Cell]]:
-    """The rows of a table that are no blank lines."""
-    rows = rows_of_table(text, delimiter, watch, start=start)
-    return [row for row in rows if len(row) > 1 or row[0].value]
+def _rows(text: str, delimiter: str, watch: ReadingWatch, start: int) -> dict[int, list[Cell]]:
+    """The rows of a table that are no blank lines, by their numbers in a spreadsheet, where blank lines count."""
+    rows = enumerate(rows_of_table(text, delimiter, watch, start=start), 1)
+    return {number: row for number, row in rows if len(row) > 1 or row[0].value}
 
 
-def _warn_of_longer_rows(rows: Sequence[Sequence[Cell]], text: str, delimiter: str) -> None:
+def _warn_of_longer_rows(rows: Mapping[int, Sequence[Cell]], delimiter: str) -> None:
     """Name the rows with more cells than the first row: one of their texts may be divided."""
-    width, lines = len(rows[0]), LineNumbers(text)
-    longer = [row for row in rows if len(row) > width]
+    width = len(next(iter(rows.values())))
+    longer = [(number, row) for number, row in rows.items() if len(row) > width]
     sign = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(delimiter, delimiter)
-    for row in longer[:_MOST_WARNINGS]:
+    for number, row in longer[:_MOST_WARNINGS]:
         logger.warning(
-            "line %d: the row has %d cells, and the first row has %d: if a text of it has %s inside, put this text in quotation marks, and translate again",
-            lines.number_at(row[0].start),
+            "row %d: it has %d cells, and the first row has %d: if a text of it has %s inside, put this text in quotation marks, and translate again",
+            number,
             len(row),
             width,
             sign,
@@ -135,6 +139,8 @@ class _Way(NamedTuple):
     target: int
     has_number: bool  # whether a person has named both by numbers
     new_name: str = ""  # of a column that the table does not have yet
+    trust: int | None = None  # the column of its marks
+    trust_name: str = TRUST_COLUMN
 
 
 def _with_copies(
@@ -144,41 +150,43 @@ def _with_copies(
     delimiter: str,
     *,
     has_names: bool,
-    has_trust: bool,
 ) -> tuple[str, set[tuple[int, int]]]:
     """The table with the texts of source columns also in the target columns, where their translations will stand.
 
-    A new column is the last one of each row, before the empty one for its marks (`has_trust`). A cell of a target column that has a text already stays, so a table that is
-    translated in part can be translated further.
+    New columns, also the empty ones for marks, stand behind each row. A cell of a target column that has a text already
+    stays, so a table that is translated in part can be translated further.
 
     Returns:
         The text, and row and column of each cell that has been filled.
     """
     changes, filled = list[Change](), set[tuple[int, int]]()
-    others = sorted((way for way in ways if way.target != way.source), key=lambda one: one.target)
+    others = [way for way in ways if way.target != way.source]
     for index, row in enumerate(rows):
-        width, behind = len(row), ""
+        inside, behind = dict[int, str](), dict[int, str]()  # the row, which may be shorter than the first one
         for way in others:
             source = row[way.source] if way.source < len(row) else None
             is_text = source is not None and not _FORMULA.match(source.value)
             copy = text[source.start : source.end] if source is not None and is_text else ""
             is_first = has_names and index == 0
+            if way.trust is not None and way.trust >= len(row):
+                behind[way.trust] = _quoted(way.trust_name, delimiter) * is_first
             if is_first:
                 copy = _quoted(way.new_name, delimiter)
             if way.target < len(row):
                 place = row[way.target]
                 if not copy or is_first or place.value.strip():
                     continue
-                changes.append(Change(place.start, place.end, copy))
-            elif copy or way.new_name:  # behind the row, which may be shorter than the first one
-                behind += delimiter * (way.target - width + 1) + copy
-                width = way.target + 1
-                if way.new_name and has_trust:
-                    behind += delimiter + TRUST_COLUMN * is_first
-                    width += 1
+                inside[way.target] = copy
+                if way.trust is not None and way.trust < min(len(row), len(rows[0])):  # of an earlier translation
+                    inside[way.trust] = ""
+            elif copy or way.new_name:
+                behind[way.target] = copy
             filled.add((index, way.target))
         if behind:
-            changes.append(Change(row[-1].end, row[-1].end, behind))
+            cells = (delimiter + behind.get(column, "") for column in range(len(row), max(behind) + 1))
+            last = len(row) - 1
+            inside[last] = "".join([inside.get(last, text[row[last].start : row[last].end]), *cells])
+        changes += (Change(row[column].start, row[column].end, cell) for column, cell in inside.items())
     return spliced(text, changes), filled
 
 
@@ -301,6 +309,30 @@ def _ways(names: Sequence[str], wanted: Sequence[str], *, has_trust: bool) -> li
         found.append(_Way(sources[0], targets[0], source.isdecimal() and target.isdecimal(), target if is_new else ""))
     if len({way.target for way in found}) < len(found):
         raise UsageError("--columns: two translations would go into one column")
+    return found
+
+
+def _with_marks(ways: Sequence[_Way], rows: Sequence[Sequence[Cell]]) -> list[_Way]:
+    """The ways with their columns of marks: directly behind a new column, else where the table has them, or at the end."""
+    names = [cell.value.strip() for cell in rows[0]]
+    width = max(len(names), *(way.target + 2 for way in ways if way.new_name), 0)
+    num_old = sum(way.target != way.source and not way.new_name for way in ways)
+    found = list[_Way]()
+    for way in ways:
+        if way.new_name:
+            way = way._replace(trust=way.target + 1)
+        elif way.target != way.source:
+            name = TRUST_COLUMN if num_old == 1 else f"{TRUST_COLUMN} {names[way.target]}"
+            # A column of this name may have something else.
+            of_marks = (
+                at
+                for at, each in enumerate(names)
+                if each == name and all(_MARK.fullmatch(row[at].value) for row in rows[1:] if at < len(row))
+            )
+            at = next(of_marks, width)
+            way = way._replace(trust=at, trust_name=name)
+            width += at == width
+        found.append(way)
     return found
 
 

@@ -43,6 +43,7 @@ from transformer_cli.extensions.documents.translator import (
     MAY_BE_WRONG,
     AskedText,
     CheckedAnswer,
+    Extent,
     LinkedWords,
     TextTranslator,
     links_by_position,
@@ -84,6 +85,7 @@ class NotGreen(Enum):
 EMPTY = "a tag has no words in the translation, so it is empty there"
 TAG_LEFT_OUT = "an emphasis has no words in the translation, so it was left out"
 AT_NEAREST = "a link has no words in the translation, so it stands around the nearest word"
+UNSURE_PLACE = "a link or format stands at words of a translation from the memory that may be other ones, because the model knows no place for it"
 NOT_TEXT = "it has bytes that are no text, so it was left as it is"
 _NOT_TEXT = re.compile("[\ud800-\udfff]")  # bytes that are not valid in the encoding, and half characters
 TOO_MARKED = "a text with so much markup inside it that it was left as it is"
@@ -490,6 +492,7 @@ class _SegmentInWork:
             return TranslatedSegment(self.segment.pieces, doubts)
         text = ""
         links: list[LinkedWords] = []
+        unsure: list[Extent] = []
         pieces: list[PlacedPiece] = []
         known: dict[int, int] = {}
         for part, answer in zip(self.parts, found, strict=True):
@@ -498,6 +501,7 @@ class _SegmentInWork:
             links += moved_links(links_by_position(part.gap, gap), part.start - len(part.gap), len(text))
             text += gap
             links += moved_links(answer.links, part.start, len(text))
+            unsure += ((start + part.start, end + part.start) for start, end in answer.unsure)
             whole = PlacedPiece((0, len(part.asked.text)), (0, len(answer.text)))
             pieces += moved_pieces(answer.pieces or [whole], part.start, len(text))
             # What stands between two sentences stays there.
@@ -518,6 +522,8 @@ class _SegmentInWork:
                 AT_NEAREST: placed.num_at_nearest,
             }
             doubts += tuple(doubt for doubt, number in found_without_words.items() if number)
+            if any(start < each.end and each.start < end for start, end in unsure for each in self.inline.ranges):
+                doubts += (UNSURE_PLACE,)
         written = [*self.inline.before, *inner, *self.inline.after]
         if self.has_text_as_markup:
             written = [piece.raw if is_text_as_markup(piece) else piece for piece in written]

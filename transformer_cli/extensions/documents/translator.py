@@ -1,5 +1,6 @@
 """What translates the texts of documents: its interface, and the translator that a trained model gives; what a translation must keep, protected spans, brackets and quotation marks: where it loses some, it is put right or made again."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,8 @@ from transformer_cli.text.spans import (
     masked,
     span_texts,
 )
+
+_MARKS_AROUND = re.compile(r"^\W+|\W+$")
 
 Extent = tuple[int, int]
 """A range of a text: text[start:end]."""
@@ -92,6 +95,8 @@ class AnsweredText(NamedTuple):
     """Whether the whole text is terms of a glossary, so that no model has translated it."""
     lost_by_memory: str = ""
     """The placeholder or tag that the translation of a memory lacks, so that the model has made this one in its place."""
+    unsure: tuple[Extent, ...] = ()
+    """The words of the text of which nobody knows with which word of a translation from a memory they belong together."""
 
 
 class TextTranslator(Protocol):
@@ -183,6 +188,9 @@ class ModelTranslator:
         pieces = {id(each): placed_pieces(each) for each in linked}
         of_linked = self._links(linked, list(pieces.values()))
         links = dict(zip(pieces, of_linked, strict=True))
+        unsure: dict[int, tuple[Extent, ...]] = {}
+        for each, of_one in self._of_memory([one for one in linked if one.is_from_memory], links):
+            links[id(each)], unsure[id(each)] = of_one
         return [
             AnsweredText(
                 translation.text,
@@ -204,9 +212,29 @@ class ModelTranslator:
                 is_from_memory=translation.is_from_memory,
                 is_of_terms=translation.is_of_terms,
                 lost_by_memory=of_memory,
+                unsure=unsure.get(id(translation), ()),
             )
             for asked, translation, of_memory in zip(texts, translations, lost, strict=True)
         ]
+
+    def _of_memory(
+        self, translations: Sequence[Translation], links: Mapping[int, Sequence[LinkedWords]]
+    ) -> Iterator[tuple[Translation, tuple[tuple[LinkedWords, ...], tuple[Extent, ...]]]]:
+        """The links of translations from a memory, and the words of their texts that are sure of none.
+
+        The attention of a model is a poor guide to a translation that the model would not write, so the words that stand in
+        its own translation, too, have the links that they have there.
+
+        Args:
+            links: by the attention to each of them.
+        """
+        if not translations:
+            return
+        own = list(replace(self.translator, memory=None).translate([each.source for each in translations]))
+        of_own = self._links(own, [placed_pieces(each) for each in own])
+        for each, mine, of_mine in zip(translations, own, of_own, strict=True):
+            found = links[id(each)]
+            yield each, _links_by_own(found, each.text, mine.text, of_mine) if of_mine else (tuple(found), ())
 
     def _links(
         self, translations: Sequence[Translation], pieces: Sequence[Sequence[PlacedPiece]]
@@ -241,6 +269,38 @@ class ModelTranslator:
         second = zip(pivots, [each.text for each in translations], strict=True)
         steps = _links_of(before, list(first)), _links_of(self.translator, list(second))
         return [links_through(*links) for links in zip(*steps, strict=True)]
+
+
+def _links_by_own(
+    by_attention: Sequence[LinkedWords], text: str, own: str, of_own: Sequence[LinkedWords]
+) -> tuple[tuple[LinkedWords, ...], tuple[Extent, ...]]:
+    """The links of a translation by those of the model's own one, and the words of the source without a link.
+
+    Args:
+        by_attention: the links of the translation by the attention of the model.
+        text: the translation.
+        own: the translation of the same text by the model.
+        of_own: its links.
+    """
+    places, own_places = map(_words_that_stand_once, (text, own))
+    same = {own_places[word]: place for word, place in places.items() if word in own_places}
+    sure = [LinkedWords(source, same[target]) for source, target in of_own if target in same]
+    sources, targets = {link.source for link in sure}, {link.target for link in sure}
+    others = [link for link in by_attention if link.target not in targets]
+    # A word whose place is known is linked with another one only if nothing else is.
+    free = {link.target for link in others if link.source not in sources}
+    others = [link for link in others if link.source not in sources or link.target not in free]
+    found = [*sure, *others]
+    linked = {link.source for link in found}
+    lost = [link for link in by_attention if link.source not in linked]
+    return (*found, *lost), tuple(dict.fromkeys(link.source for link in lost))
+
+
+def _words_that_stand_once(text: str) -> dict[str, Extent]:
+    """The places of the words of a text that it has once; capital letters and marks do not count."""
+    words = [(_MARKS_AROUND.sub("", text[slice(*span)]).casefold(), span) for span in word_spans(text)]
+    numbers = Counter(word for word, _ in words)
+    return {word: span for word, span in words if word and numbers[word] == 1}
 
 
 def _links_in_pieces(
@@ -332,6 +392,8 @@ class CheckedAnswer(NamedTuple):
     """As of `AnsweredText`."""
     is_of_terms: bool = False
     """As of `AnsweredText`."""
+    unsure: tuple[Extent, ...] = ()
+    """As of `AnsweredText`."""
 
 
 def with_kept_spans(
@@ -379,7 +441,7 @@ def with_kept_spans(
 def _finished(asked: AskedText, checked: CheckedAnswer, answer: AnsweredText) -> CheckedAnswer:
     """What was checked, with its brackets and quotation marks put right, unless a person has made it; or the text as it is."""
     if answer.is_from_memory:
-        return checked._replace(is_from_memory=True)
+        return checked._replace(is_from_memory=True, unsure=answer.unsure)
     keeps_all = _keeps_specifications(asked.text, checked.text)
     finished = _with_pairs(asked, checked) if keeps_all else _copied(asked)
     if answer.lost_by_memory:
