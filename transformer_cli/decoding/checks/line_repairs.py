@@ -21,6 +21,7 @@ from transformer_cli.decoding.checks.doubts import (
     MARKS,
     NUMBERS,
     UNSEEN,
+    doubts_of_small_letters,
     lost_marks,
     with_ampersands,
     with_words_for_ampersands,
@@ -242,15 +243,14 @@ def _with_odd_case(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
-    pipeline = translator.pipeline
     read = {
         place: small
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if has_odd_case(line.given)
         and not (line.prefix or found.terms)
-        and (found.doubts or found.is_untranslated or pipeline.unseen_words(found))
+        and (found.doubts or found.is_untranslated or translator.pipeline.unseen_words(found))
         and not find_spans(line.given)
-        and (small := pipeline.in_small_letters(line.given)) != line.given
+        and (small := translator.pipeline.in_small_letters(line.given)) != line.given
     }
     if not read:
         return translations
@@ -259,9 +259,9 @@ def _with_odd_case(
     mended = list(translations)
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
-        num_before = len(before.doubts) + before.is_untranslated
-        if len(found.doubts) + found.is_untranslated < num_before and not found.is_untranslated:
-            mended[place] = replace(found, source=lines[place].given, is_repaired=True)
+        doubts = doubts_of_small_letters(found.doubts, before.source, found.text, translator.languages)
+        if len(doubts) < len(before.doubts) + before.is_untranslated and not found.is_untranslated:
+            mended[place] = replace(found, source=lines[place].given, is_repaired=True, doubts=doubts)
     return mended
 
 

@@ -13,6 +13,7 @@ from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
     LACKS_NAME,
+    LACKS_TITLE,
     NEGATION,
     NUMBERS,
     OTHER_LANGUAGE,
@@ -539,6 +540,7 @@ COSTS = {
     NUMBERS: 2.0,
     DATES: 2.0,
     LACKS_NAME: 1.0,
+    LACKS_TITLE: 2.0,
     NEGATION: 0.7,
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
