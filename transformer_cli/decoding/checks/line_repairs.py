@@ -27,6 +27,7 @@ from transformer_cli.decoding.checks.doubts import (
     with_words_for_ampersands,
     without_words,
 )
+from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
@@ -73,9 +74,7 @@ def with_lost_parts(
     found = _with_signs_in_place(translator, lines, found)
     mended = list(translations)
     for place, translation in zip(places, found, strict=True):
-        source = translations[place].source
-        is_same = translation.source == source
-        mended[place] = translation if is_same else replace(translation, source=source)
+        mended[place] = replace(translation, source=translations[place].source)
     return mended
 
 
@@ -116,6 +115,7 @@ def _with_lost_spans(
         if not translation.is_partly_copied
         and not loses_spans(lines[place].given, translation)
         and not (translation.is_untranslated and not loses_spans(lines[place].given, translations[place]))
+        and not is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -692,9 +692,8 @@ def _with_signs_in_place(
         )
         for each, of_each in zip(asked, of_asked, strict=True):
             whole = _whole(each, of_each, lines[each.place], links, language)
-            if whole is None or has_more_signs(lines[each.place].given, whole.text):
-                continue
-            if _loses_words(before[each.place], whole):
+            given = lines[each.place].given
+            if whole is None or has_more_signs(given, whole.text) or _loses_words(before[each.place], whole):
                 continue
             whole = translator.with_doubts_of_line(whole)
             if NUMBERS in whole.doubts and NUMBERS not in before[each.place].doubts:

@@ -42,6 +42,7 @@ from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,
     TextPart,
+    Translation,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks
@@ -63,7 +64,7 @@ from transformer_cli.text.sentences import (
     with_commas,
     without_closing_mark,
 )
-from transformer_cli.text.spans import find_spans
+from transformer_cli.text.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -549,6 +550,7 @@ The costs of the first eight outweigh any difference between two hypotheses of a
 that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
 """
 _COST_OF_CUT = 6.0  # as of a loop: such a text is no repair of one
+_MOST_FOR_NUMBERS = 4.0  # nats, over all pieces; good repairs are at most 2.5 less probable
 _WIDE_BEAM = 8
 _BLOCKED_NGRAM = 3
 _LOOPS = frozenset((UNFINISHED, REPEATS, TOO_LONG))
@@ -769,6 +771,13 @@ class Repair:
 
 def _cost(doubts: Iterable[str]) -> float:
     return sum(COSTS[doubt] for doubt in doubts)
+
+
+def is_far_less_probable(before: Translation, found: Translation) -> bool:
+    """Whether a translation in pieces is no repair of one with other numbers: its words between the numbers are guesses."""
+    if NUMBERS not in before.doubts or not found.is_in_pieces or before.score - found.score < _MOST_FOR_NUMBERS:
+        return False
+    return all(span.kind is SpanKind.NUMBER for span in find_spans(before.source))
 
 
 def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
