@@ -333,6 +333,27 @@ def test_french_turns_with_a_negation_that_is_none_give_no_doubt(source: str, tr
     assert doubts_about(source, f"{translation} Tu n'es pas là.", Direction("en", "fr")) == (NEGATION,)
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("Order no. {n} is here.", "Die Bestellung Nr. {n} ist hier.", "en de"),
+        ("The invoice no.", "Die Rechnung Nr.", "en de"),
+        ("Invoice no. A-1250 is here.", "Die Rechnung A-1250 ist hier.", "en de"),
+        ("Chapter No. XIV is long.", "Le chapitre n° XIV est long.", "en fr"),
+        ("La fattura n. 44 è qui.", "La facture n. 44 est ici.", "it fr"),
+        ("La facture N. %s est ici.", "Rechnung Nr. %s ist hier.", "fr de"),
+    ],
+)
+def test_no_for_number_is_no_negation(source: str, translation: str, languages: str) -> None:
+    assert doubts_about(source, translation, Direction(*languages.split())) == ()
+
+
+def test_no_that_negates_is_looked_for_beside_a_number() -> None:
+    assert doubts_about("He said no.", "Er sagte es.", Direction("en", "de")) == (NEGATION,)
+    assert doubts_about("There is no house no. 5.", "Es gibt ein Haus Nr. 5.", Direction("en", "de")) == (NEGATION,)
+    assert doubts_about("Invoice no. 44 is here.", "Pas de facture 44 ici.", Direction("en", "fr")) == (NEGATION,)
+
+
 def test_japanese_may_have_its_three_scripts_and_latin_letters() -> None:
     to_japanese = Direction("en", "ja")
     assert doubts_about("This is a PC.", "これはパソコン\uff08PC\uff09で漢字です。", to_japanese) == ()

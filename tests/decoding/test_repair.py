@@ -484,6 +484,17 @@ def calibrated(of: Translator, *, least_confidence: float, most_pieces: float) -
     return replace(of, pipeline=replace(of.pipeline, qualities={"en-it": quality}))
 
 
+@pytest.mark.parametrize(("score", "is_kept"), [(-1.0, True), (-3.0, False)])
+def test_guesses_between_numbers_do_not_replace_a_translation_with_another_number(score: float, is_kept: bool) -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        if any(map(str.isdigit, text)):
+            return [("THE TRAIN WAITS 4 HOTEL 3", -1.0)]
+        return [(text.upper(), score)]
+
+    [found] = translator_that(say).translate(["the train 13 waits 14 hotel"])
+    assert (found.is_in_pieces, NUMBERS in found.doubts) == (is_kept, not is_kept)
+
+
 def test_an_unsure_translation_of_unknown_words_is_not_written() -> None:
     of = translator_that(lambda text, options: [("THE HOTEL", -9.0)])
     assert [each.text for each in of.translate(["the train"])] == ["THE HOTEL"]

@@ -20,6 +20,7 @@ from transformer_cli.decoding.checks.numbers_in_text import (
     word_list,
 )
 from transformer_cli.decoding.checks.signs import WORDS_OF_SIGNS, lost_signs
+from transformer_cli.decoding.checks.titles_in_text import lacks_title, title_words
 from transformer_cli.text.languages import (
     frequent_words,
     has_spaces,
@@ -47,6 +48,7 @@ MADE_UP = "has words that neither its training text nor its source has"
 NUMBERS = "has other numbers"
 DATES = "has other months or days of the week"
 LACKS_NAME = "lacks a name of its source"
+LACKS_TITLE = "lacks a title of its source, such as Mrs or Dr"
 MARKS = "lacks a sign of its source"
 """Followed by a colon and what it lacks: signs, an ellipsis inside a sentence, an abbreviation such as e.g., a question mark."""
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
@@ -69,6 +71,7 @@ DOUBTS = (
     NUMBERS,
     DATES,
     LACKS_NAME,
+    LACKS_TITLE,
     NEGATION,
     MARKS,
     BESIDE_PLACEHOLDER,
@@ -111,9 +114,15 @@ _MANY_FREQUENT = 0.25
 _FEW_FREQUENT = 0.05
 _LARGEST_RATIO = 3.0
 _ALLOWED_CHARACTERS = 40  # beyond the ratio
-# ..., isn't it?; question no 5; n'est-ce pas, n'importe où
+# ..., isn't it?; question no 5, n. 5, No. A-5; n'est-ce pas, n'importe où
 _NO_NEGATION = re.compile(
-    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)|\bn['\u2019](?:est-ce pas|importe)\b"
+    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\b(?:n[o\u00b0\u00ba]\.?:?|n\.(?:[o\u00ba])?) ?#?(?=[a-z]{,3}[-/]?\d)|\bn['\u2019](?:est-ce pas|importe)\b"
+)
+
+# "No." for number: one is no negation where the other text says it, too; a name or placeholder may stand behind it, or nothing.
+_NUMBER = re.compile(r"\b(?:no|n)[.\u00b0\u00ba]")
+_SAYS_NUMBER = re.compile(
+    r"(?i:\bnrs?\b|\bn[\u00b0\u00ba]|\bn\.|\bno\.|\bn[uú]m\.|\b(?:numm?[eé]ro?|número)s?\b|\bnumbers?\b|№|#)"
 )
 
 # "For example" and "that is" in several languages; models that have not seen them leave them out.
@@ -230,6 +239,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
         LACKS_NAME: not (source.islower() or source[1:].islower()) and bool(lost_names(source, translation, languages)),
+        LACKS_TITLE: not here.titles.isdisjoint(read) and lacks_title(source, translation, languages),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
     }
@@ -246,6 +256,7 @@ class _Known(NamedTuple):
     """The words of which numbers from two on consist, casefolded."""
     dates: frozenset[str]
     """The words of which names of months and days of the week consist, casefolded."""
+    titles: frozenset[str]
     negations: frozenset[str]
     letters: frozenset[str]
     """Signs of a text in Latin letters, without the letters of scripts that the language does not use."""
@@ -260,6 +271,7 @@ def _known_of(language: str) -> _Known:
         frequent_words(code),
         frozenset(_tokens(" ".join(counted_words(code)))),
         frozenset(form for name in _tokens(NAMES.get(code, "")) for form in (name, f"{name}s")),
+        title_words(code),
         word_list(_NEGATIONS.get(code, "")),
         frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
     )
@@ -273,6 +285,14 @@ def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
 def without_words(doubts: Sequence[str]) -> tuple[str, ...]:
     """The doubts without those that name words of the source or the translation."""
     return tuple(doubt for doubt in doubts if not doubt.startswith((UNSEEN, MADE_UP)))
+
+
+def doubts_of_small_letters(
+    doubts: Sequence[str], source: str, translation: str, languages: Direction
+) -> tuple[str, ...]:
+    """The doubts about the translation of a source that was read in small letters, with those about its names and titles."""
+    with_capitals = doubts_about(source, translation, languages)
+    return (*doubts, *(each for each in (LACKS_NAME, LACKS_TITLE) if each in with_capitals and each not in doubts))
 
 
 def _is_far_too_long(source: str, translation: str) -> bool:
@@ -630,7 +650,13 @@ def _has_other_negation(source: str, translation: str, here: str, there: str, *,
         return False
     if len(_WORD.findall(source)) > _LONGEST_SENTENCE:  # there are many ways to say it
         return False
-    return not (_may_negate(translation, there) if is_negated else _may_negate(source, here))
+    texts = [(source, here), (translation, there)]
+    (negated, language), (other, its_language) = texts if is_negated else texts[::-1]
+    if _NUMBER.search(small := negated.casefold()) and _SAYS_NUMBER.search(other):
+        small = _NUMBER.sub("", small)
+        if not _negates(small, _tokens(small), word_list(_NEGATIONS[language]), has_digit=True):
+            return False
+    return not _may_negate(other, its_language)
 
 
 def _may_negate(text: str, language: str) -> bool:

@@ -21,11 +21,13 @@ from transformer_cli.decoding.checks.doubts import (
     MARKS,
     NUMBERS,
     UNSEEN,
+    doubts_of_small_letters,
     lost_marks,
     with_ampersands,
     with_words_for_ampersands,
     without_words,
 )
+from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
@@ -72,9 +74,7 @@ def with_lost_parts(
     found = _with_signs_in_place(translator, lines, found)
     mended = list(translations)
     for place, translation in zip(places, found, strict=True):
-        source = translations[place].source
-        is_same = translation.source == source
-        mended[place] = translation if is_same else replace(translation, source=source)
+        mended[place] = replace(translation, source=translations[place].source)
     return mended
 
 
@@ -115,6 +115,7 @@ def _with_lost_spans(
         if not translation.is_partly_copied
         and not loses_spans(lines[place].given, translation)
         and not (translation.is_untranslated and not loses_spans(lines[place].given, translations[place]))
+        and not is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -242,15 +243,14 @@ def _with_odd_case(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
-    pipeline = translator.pipeline
     read = {
         place: small
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if has_odd_case(line.given)
         and not (line.prefix or found.terms)
-        and (found.doubts or found.is_untranslated or pipeline.unseen_words(found))
+        and (found.doubts or found.is_untranslated or translator.pipeline.unseen_words(found))
         and not find_spans(line.given)
-        and (small := pipeline.in_small_letters(line.given)) != line.given
+        and (small := translator.pipeline.in_small_letters(line.given)) != line.given
     }
     if not read:
         return translations
@@ -259,9 +259,9 @@ def _with_odd_case(
     mended = list(translations)
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
-        num_before = len(before.doubts) + before.is_untranslated
-        if len(found.doubts) + found.is_untranslated < num_before and not found.is_untranslated:
-            mended[place] = replace(found, source=lines[place].given, is_repaired=True)
+        doubts = doubts_of_small_letters(found.doubts, before.source, found.text, translator.languages)
+        if len(doubts) < len(before.doubts) + before.is_untranslated and not found.is_untranslated:
+            mended[place] = replace(found, source=lines[place].given, is_repaired=True, doubts=doubts)
     return mended
 
 
@@ -692,9 +692,8 @@ def _with_signs_in_place(
         )
         for each, of_each in zip(asked, of_asked, strict=True):
             whole = _whole(each, of_each, lines[each.place], links, language)
-            if whole is None or has_more_signs(lines[each.place].given, whole.text):
-                continue
-            if _loses_words(before[each.place], whole):
+            given = lines[each.place].given
+            if whole is None or has_more_signs(given, whole.text) or _loses_words(before[each.place], whole):
                 continue
             whole = translator.with_doubts_of_line(whole)
             if NUMBERS in whole.doubts and NUMBERS not in before[each.place].doubts:

@@ -13,6 +13,7 @@ from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
     LACKS_NAME,
+    LACKS_TITLE,
     NEGATION,
     NUMBERS,
     OTHER_LANGUAGE,
@@ -41,6 +42,7 @@ from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,
     TextPart,
+    Translation,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks
@@ -62,7 +64,7 @@ from transformer_cli.text.sentences import (
     with_commas,
     without_closing_mark,
 )
-from transformer_cli.text.spans import find_spans
+from transformer_cli.text.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -539,6 +541,7 @@ COSTS = {
     NUMBERS: 2.0,
     DATES: 2.0,
     LACKS_NAME: 1.0,
+    LACKS_TITLE: 2.0,
     NEGATION: 0.7,
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
@@ -548,6 +551,7 @@ that no list has, so a hypothesis with fewer doubts must be nearly as probable t
 """
 _COST_OF_CUT = 6.0  # as of a loop: such a text is no repair of one
 _GAIN_OF_ONE_WORD = 1.5  # of a translation without a word that stood twice
+_MOST_FOR_NUMBERS = 4.0  # nats, over all pieces; good repairs are at most 2.5 less probable
 _WIDE_BEAM = 8
 _BLOCKED_NGRAM = 3
 _LOOPS = frozenset((UNFINISHED, REPEATS, TOO_LONG))
@@ -773,6 +777,13 @@ class Repair:
 
 def _cost(doubts: Iterable[str]) -> float:
     return sum(COSTS[doubt] for doubt in doubts)
+
+
+def is_far_less_probable(before: Translation, found: Translation) -> bool:
+    """Whether a translation in pieces is no repair of one with other numbers: its words between the numbers are guesses."""
+    if NUMBERS not in before.doubts or not found.is_in_pieces or before.score - found.score < _MOST_FOR_NUMBERS:
+        return False
+    return all(span.kind is SpanKind.NUMBER for span in find_spans(before.source))
 
 
 def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
