@@ -354,7 +354,8 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
         if hasattr(error, "possibilities"):  # only an unknown option has them
             from transformer_cli.commands.unknown_names import unknown_option
 
-            raise unknown_option(command, ctx, args, error.option_name, error.possibilities) from error
+            unknown: Any = error
+            raise unknown_option(command, ctx, args, unknown.option_name, unknown.possibilities) from error
         if incomplete := _incomplete(command, ctx, error):
             raise incomplete from error
         raise

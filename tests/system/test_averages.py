@@ -164,6 +164,7 @@ def test_the_command_averages_what_is_asked_for_and_leaves_the_run_as_it_is(tfm:
         (("--last", "2"), "average-00000013-last-2", [12, 13]),
         (("--best", "2"), "average-00000013-best-2", [12, 13]),
         (("8", "13"), "average-00000013-2-steps", [8, 13]),
+        (("step-00000008", "step-00000012/", "13"), "average-00000013-3-steps", [8, 12, 13]),
     ):
         made = tfm("average", "--run", "tiny", *arguments)
         assert made.exit_code == 0, made.talk

@@ -107,9 +107,10 @@ def _as_settings(command: Any, ctx: Any, args: Sequence[str], setting: str, valu
     """The options --set in place of an unknown option, and --config where it is needed and missing."""
     # A flag elsewhere has its value in the table, and one that follows it means something else.
     given = None if "=" in setting else value
-    needed = other_programs.meant_by(setting, other_programs.NEEDED)
+    name = setting
     if given is not None:
         setting = other_programs.OTHER_SETTING.get(f"{setting}={given}") or f"{setting}={_value(setting, given)}"
+    needed = [one for each in sorted({name, setting}) for one in other_programs.meant_by(each, other_programs.NEEDED)]
     shown = [f"--set {for_shell(one)}" for one in (setting if "=" in setting else f"{setting}=VALUE", *needed)]
     options = [one for one in command.get_params(ctx) if "--config" in one.opts]
     if any(one.required and not {*one.opts} & {*args} for one in options):

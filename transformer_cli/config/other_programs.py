@@ -232,8 +232,8 @@ _INSTEAD = (
     _Instead(
         "translate",
         "tgt target trg ref refs reference references gold score-reference",
-        "given translations are not read here, and --output would replace them: tfm likelihood --source SOURCE --target VALUE prints how "
-        "probable they are, tfm score OUTPUT VALUE compares the output with them",
+        "given translations are not read here, and --output would replace that file: tfm likelihood --source SOURCE --target VALUE prints "
+        "how probable they are, tfm score OUTPUT VALUE compares the output with them",
         of_file=True,
     ),
     _Instead(
