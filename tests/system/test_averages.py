@@ -188,6 +188,7 @@ def test_the_command_refuses_what_cannot_be_averaged(tfm: Tfm) -> None:
     for arguments, exit_code, text in (
         ((), 2, "give either the steps of checkpoints, or --last N, or --best N"),
         (("--last", "2", "--best", "2"), 2, "give either the steps"),
+        (("13", "best"), 2, "best: no step of a checkpoint\n  hint: a step is a number"),
         (("13",), 2, "give two steps or more"),
         (("13", "13"), 2, "give two steps or more"),
         (("4", "13"), 66, "no checkpoint of step 4\n  hint: it keeps steps 12, 13"),

@@ -49,6 +49,7 @@ SETTINGS = {
         "srcseqlength tgtseqlength"
     ),
     "model.dropout": "dropoutrate transformerdropout transformerdropoutprepost",
+    "model.embedding_dropout": "embeddropout",
     "model.attention_dropout": "transformerdropoutattention",
     "model.ff_dropout": "activationdropout reludropout transformerdropoutact",
     "model.norm_placement": "layernorm transformerpostprocess transformerpreprocess",
@@ -70,6 +71,7 @@ SETTINGS = {
     "training.init_from": (
         "finetune finetunefrommodel loadmodel modelnameorpath params pretrained pretrainedmodel restorefile trainfrom"
     ),
+    "training.frozen": "fixedparamnames",
     "training.optimizer": "optim",
     "training.betas": "adambetas optimizerbetas",
     "training.epsilon": "adameps adamepsilon eps optimizereps",
@@ -92,6 +94,7 @@ SETTINGS = {
     "training.learning_rate": "baselr initiallearningrate learnrate lr peaklr",
     "training.min_learning_rate": "learningratemin minlr stopminlr",
     "training.plateau_factor": "decreasefactor learningratereducefactor",
+    "training.plateau_patience": "learningratereducenumnotimproved",
     "training.warmup_steps": "learningratewarmup lrwarmup warmup warmupupdates",
     "training.label_smoothing": "labelsmoothingfactor smoothing",
     "training.clip_norm": "clip clipgradnorm gradclip gradientclippingthreshold maxgradnorm",
@@ -104,7 +107,7 @@ SETTINGS = {
         "checkpointinterval savecheckpointsteps savefreq saveinterval saveintervalupdates savesteps"
     ),
     "training.keep_last": "keepcheckpoint keepintervalupdates keeplastepochs keeplastparams savetotallimit",
-    "training.keep_best": "keepbestcheckpoints keepbestckpts",
+    "training.keep_best": "cachelastbestparams keepbestcheckpoints keepbestckpts",
     "training.best_metric": "bestcheckpointmetric earlystoppingmetric metricforbestmodel optimizedmetric",
     "training.patience": "earlystopping maxnumcheckpointnotimproved",
     "validation.scores": "evalbleu evalmetrics validmetrics",
