@@ -1,7 +1,6 @@
 """The command line `tfm`: which commands there are, --debug and the log, which command lines are refused, and how a command ends after any error. The file of a command is imported only when it is used."""
 
 import contextlib
-import difflib
 import errno
 import functools
 import inspect
@@ -12,7 +11,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from pkgutil import resolve_name
@@ -245,7 +244,6 @@ COMMANDS = {
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*|-[A-Za-z]\S*[.!?]", re.DOTALL)
 
 
-_RESUMING = {"resume", "continue", "restore", "resume-from-checkpoint", "load", "checkpoint", "from-checkpoint"}
 _FILES = ("--input", "--output", "--source", "--reference", "--target", "--prefixes", "--dictionary", "--config")
 
 
@@ -349,11 +347,15 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
         return
     _require_whole_words(command, ctx, args)
+    _require_two_dashes(command, ctx, args)
     try:
         values, others, order = command.make_parser(ctx).parse_args(list(args))
     except Exception as error:
         if hasattr(error, "possibilities"):  # only an unknown option has them
-            raise _unknown_option(command, ctx, args, error) from error
+            from transformer_cli.commands.unknown_names import unknown_option
+
+            unknown: Any = error
+            raise unknown_option(command, ctx, args, unknown.option_name, unknown.possibilities) from error
         if incomplete := _incomplete(command, ctx, error):
             raise incomplete from error
         raise
@@ -362,11 +364,45 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     for option in command.get_params(ctx):
         if option.name in values and option.param_type_name == "option" and not option.is_flag:
             _check_option(option, values[option.name], order.count(option))
-    commands = getattr(command, "commands", {})
-    if others and others[0] not in commands:
-        if meant := _similar(others[0], commands):
-            raise unknown_command(ctx, others[0], meant)
+    if others and others[0] not in getattr(command, "commands", {}):
+        _require_no_near_command(command, ctx, others[0])
         _check_others(ctx, values, others)
+
+
+def _require_no_near_command(command: Any, ctx: Any, name: str) -> None:
+    """Refuse the misspelt name of a command below a command that also takes arguments or options."""
+    if commands := getattr(command, "commands", {}):
+        from transformer_cli.commands.unknown_names import similar, unknown_command
+
+        if similar(name, commands):
+            raise unknown_command(ctx, name)
+
+
+# As `-src`, which some programs take for `--src`: the parser reads `-config` as -c and the value onfig.
+_WITH_ONE_DASH = re.compile(r"-[A-Za-z][A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
+
+
+def _require_two_dashes(command: Any, ctx: Any, args: list[str]) -> None:
+    with_value, commands, before = _with_value(command, ctx), getattr(command, "commands", {}), ""
+    for argument in itertools.takewhile(lambda one: one != "--", args):
+        if before not in with_value:
+            if commands and not argument.startswith("-"):
+                return  # what follows is for the command below
+            if _WITH_ONE_DASH.fullmatch(argument):
+                from transformer_cli.commands.unknown_names import require_short_option
+
+                require_short_option(command, ctx, args, argument.partition("=")[0])
+        before = argument
+
+
+def _with_value(command: Any, ctx: Any) -> set[str]:
+    """The options of a command behind which a value stands."""
+    return {
+        name
+        for option in command.get_params(ctx)
+        if option.param_type_name == "option" and not getattr(option, "is_flag", False)
+        for name in option.opts
+    }
 
 
 def _require_whole_words(command: Any, ctx: Any, args: list[str]) -> None:
@@ -378,93 +414,6 @@ def _require_whole_words(command: Any, ctx: Any, args: list[str]) -> None:
         from transformer_cli.commands.command_line import require_whole_words
 
         require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))
-
-
-def _similar(name: str, commands: Iterable[str]) -> str:
-    """The command, or option without dashes, that is spelled nearly so; empty if none is."""
-    close = difflib.get_close_matches(name.lower(), list(commands), n=1, cutoff=0.7)
-    return close[0] if close else ""
-
-
-def unknown_command(ctx: Any, name: str, meant: str = "") -> UsageError:
-    """The error for a command that does not exist.
-
-    Args:
-        ctx: of the group of commands.
-        name: what was typed.
-        meant: the command that was probably meant; empty: it is searched.
-    """
-    meant = meant or _similar(name, ctx.command.commands)
-    if not meant and ctx.parent is None:
-        from transformer_cli.config import other_programs
-
-        meant = next(iter(other_programs.meant_by(name.lower(), other_programs.COMMANDS)), "")
-    hint = f"did you mean {ctx.command_path} {meant}?" if meant else f"{ctx.command_path} --help lists the commands"
-    return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=hint)
-
-
-def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError:
-    """The error for an option that the command does not have, and what its name means in other programs."""
-    from transformer_cli.config import other_programs
-    from transformer_cli.config.refusal import setting_called, value_called
-
-    option = str(error.option_name)
-    name = option.lstrip("-").lower()
-    options = [one for one in command.get_params(ctx) if one.param_type_name == "option"]
-    known = {spelled for one in options for spelled in one.opts}
-    plain = name.replace("_", "-")
-    meant = other_programs.options_meant_by(plain, _value_behind(args, option), known)
-    arguments = [one.name for one in command.get_params(ctx) if one.param_type_name == "argument"]
-    setting = setting_called(name)
-    if setting is not None and not _takes(ctx.info_name, setting):
-        here = other_programs.meant_by(setting.partition("=")[0], other_programs.WHEN_TRANSLATING)
-        setting = next((one for one in here if _takes(ctx.info_name, one)), setting)
-    if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
-        hint = f"the same command continues the run where it stopped: leave out {option}"
-    elif named := next((one for one in args if one in getattr(command, "commands", {})), ""):
-        hint = f"options stand behind the command: {ctx.command_path} {named} {option}"
-    elif meant:
-        hint = f"did you mean {' or '.join(meant)}?"
-    elif set(arguments).intersection(other_programs.meant_by(plain, other_programs.ARGUMENTS)):
-        hint = f"leave out {option}: {ctx.command_path} {' '.join(arguments).upper()}"
-    elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
-        # A flag elsewhere has its value in the table, and one that follows it means something else.
-        given = None if "=" in setting else _value_behind(args, option)
-        needed = other_programs.meant_by(setting, other_programs.NEEDED)
-        setting = setting if given is None else f"{setting}={value_called(setting, given)}"
-        shown = [f"--set {one}" for one in (setting if "=" in setting else f"{setting}=VALUE", *needed)]
-        if any(one.required and not {*one.opts} & {*args} for one in options if "--config" in one.opts):
-            shown.insert(0, f"{ctx.command_path} --config en-it.yaml")
-        hint = f"settings are given as {' '.join(shown)}"
-    elif setting is not None:
-        name = setting.partition("=")[0]
-        hint = f"{name} is a setting of a run, such as tfm train --config en-it.yaml --set {name}=VALUE"
-    elif near := [one for one in error.possibilities or () if one[2:].startswith(name) or _similar(name, [one[2:]])]:
-        hint = f"did you mean {' or '.join(near)}?"
-    else:
-        hint = f"{ctx.command_path} --help lists the options"
-    return UsageError(f"{option}: there is no such option", hint=hint)
-
-
-def _takes(command: str, setting: str) -> bool:
-    """Whether a command takes this setting by its option --set."""
-    from transformer_cli.config.loading import OVERRIDABLE, commands_that_take
-
-    if command == "clean":  # its --set is for its own rules
-        return False
-    of_trained = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
-    is_any = command not in of_trained or command == "benchmark"
-    return is_any or command in commands_that_take(setting.partition("=")[0])
-
-
-def _value_behind(args: list[str], option: str) -> str | None:
-    """The value that was given to an unknown option."""
-    for argument, following in itertools.pairwise([*args, "-"]):
-        if argument == option:
-            return None if following.startswith("-") else following
-        if argument.startswith(f"{option}="):
-            return argument.partition("=")[2]
-    return None
 
 
 def _check_overrides(values: dict[str, Any]) -> None:
@@ -528,12 +477,7 @@ class SentenceCommand(CarefulCommand):
             UsageError: the command line is wrong, and an argument looks like a sentence.
         """
         given = list(itertools.takewhile(lambda argument: argument != "--", args))
-        with_value = {
-            name
-            for option in self.get_params(ctx)
-            if option.param_type_name == "option" and not getattr(option, "is_flag", False)
-            for name in option.opts
-        }
+        with_value = _with_value(self, ctx)
         sentences = [
             argument
             for before, argument in itertools.pairwise(["", *given])
@@ -613,6 +557,8 @@ class LazyGroup(CarefulGroup):
             UsageError: there is no such command.
         """
         if not ctx.resilient_parsing and args[0] not in self.commands:
+            from transformer_cli.commands.unknown_names import unknown_command
+
             raise unknown_command(ctx, args[0])
         return super().resolve_command(ctx, args)
 

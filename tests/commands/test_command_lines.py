@@ -1,7 +1,9 @@
 """Command lines of people who know other programs: each mistake is answered with what is meant here."""
 
+import itertools
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -80,7 +82,47 @@ def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         (["translate", "--document", "x.html"], "did you mean --input?"),
         (["translate", "--src", "en", "hi"], "did you mean --from?"),
         (["translate", "--tgt=it", "hi"], "did you mean --to?"),
-        (["translate", "--tgt", "out.txt", "hi"], "did you mean --output?"),
+        (["translate", "--tgt", "out.txt", "hi"], "given translations are not read here, and --output would replace"),
+        (["translate", "--reference", "a/ref", "hi"], "given translations are not read here"),
+        ([*TRAIN, "--source", "a.en", "--target", "a.it"], "the texts stand in a config: tfm init writes one"),
+        ([*TRAIN, "--validation-source", "F"], "the texts stand in a config: tfm init writes one"),
+        ([*TRAIN, "--src", "a.en"], "the texts stand in a config: tfm init writes one"),
+        ([*TRAIN, "--src", "en"], "settings are given as --set data.source_language=en"),
+        ([*TRAIN, "--vocab", "vocab.src"], "the vocabulary is learned from the corpus"),
+        ([*TRAIN, "--vocab", "8000"], "settings are given as --set tokenizer.vocab_size=8000"),
+        (["translate", "--models", "a"], "did you mean --run?"),
+        (["translate", "--nbest-size", "3"], "did you mean --n-best?"),
+        (["translate", "--report_align"], "did you mean --alignment?"),
+        (
+            ["translate", "--batch_size", "30"],
+            "settings are given as --set decoding.batch_tokens=4096, which counts the tokens ",
+        ),
+        (
+            ["translate", "--batch_size", "300", "--batch_type", "tokens"],
+            "settings are given as --set decoding.batch_tokens=300\n",
+        ),
+        (
+            [*TRAIN, "--batch-size", "4096", "--batch-type", "word"],
+            "settings are given as --set training.batch_tokens=4096\n",
+        ),
+        (
+            [*TRAIN, "--batch-size", "4096"],
+            "settings are given as --set training.batch_sentences=4096 --set training.batch_tokens=null; if 4096 counts "
+            "tokens: --set training.batch_tokens=4096\n",
+        ),
+        (
+            [*TRAIN, "--train_from", "x y"],
+            "to continue a run, the same command once more, without --train_from; to train the weights of another run "
+            "further: --set training.init_from='x y'\n",
+        ),
+        (["translate", "--verbose"], "progress and warnings are told anyway"),
+        (["--verbose", "train"], "progress and warnings are told anyway, on standard error: leave out --verbose\n"),
+        ([*TRAIN, "--world_size", "4"], "torchrun starts several processes: torchrun --nproc-per-node 2 "),
+        (["translate", "--checkpoints", "3"], "one checkpoint is read with --run RUN/checkpoints/step-"),
+        ([*TRAIN, "--optimizer-betas", "0.9:0.98"], "settings are given as --set 'training.betas=[0.9,0.98]'"),
+        ([*TRAIN, "--valid-metrics", "bleu"], "settings are given as --set 'validation.scores=[bleu]'"),
+        ([*TRAIN, "--decay_method", "rsqrt"], "settings are given as --set training.schedule=inverse_sqrt"),
+        (["translate", "--length_penalty", "avg"], "settings are given as --set decoding.length_normalization=average"),
         (["translate", "--source-language", "en", "hi"], "did you mean --from?"),
         (["init", "--src", "en", "a.en", "a.it"], "did you mean --source-language?"),
         (["init", "--tl", "pt-BR", "a.en", "a.it"], "did you mean --target-language?"),
@@ -125,6 +167,8 @@ def test_an_option_of_other_programs_is_answered_with_what_is_meant(
         ("training.batch_type=token", "training.batch_tokens"),
         ("training.validation_freq=3", "training.validate_every"),
         ("training.keep_best_ckpts=3", "training.keep_best"),
+        ("training.dropout=0.2", "model.dropout"),
+        ("model.batch_tokens=9", "training.batch_tokens"),
     ],
 )
 def test_a_setting_of_other_programs_is_answered_with_its_name_here(answer: Answer, override: str, meant: str) -> None:
@@ -151,11 +195,62 @@ def test_every_name_of_other_programs_means_a_setting() -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--batch-size", "8"), ("--weight-decay", "0.1"), ("--decrease-factor", "0.5"), ("--mini-batch-fit", "")],
+    [
+        ("--batch-size", "8"),
+        ("--weight-decay", "0.1"),
+        ("--decrease-factor", "0.5"),
+        ("--mini-batch-fit", ""),
+        ("--adam-betas", "0.9,0.98"),
+        ("--valid-metrics", "bleu"),
+        ("--weight-tying-type", "src_trg_softmax"),
+        ("--decay_method", "rsqrt"),
+    ],
 )
 def test_the_settings_of_a_hint_fit_together(answer: Answer, option: str, value: str) -> None:
     _, told = answer(*TRAIN, option, *value.split())
-    load_config("en-it.yaml", re.findall(r"--set (\S+)", told))
+    words = shlex.split(told.partition("given as ")[2])
+    load_config("en-it.yaml", [setting for before, setting in itertools.pairwise(words) if before == "--set"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "hint"),
+    [
+        (["translate", "-src", "test.en"], "-src", "did you mean --input?"),
+        (["translate", "-model", "m.pt", "-src", "test.en"], "-model", "did you mean --run?"),
+        (["translate", "-tgt", "test.eo"], "-tgt", "given translations are not read here"),
+        (["translate", "-beam_size", "5"], "-beam_size", "did you mean --beam-size?"),
+        (["translate", "-config", "mine.yaml"], "-config", "did you mean --run?"),
+        (["train", "-config", "mine.yaml"], "-config", "did you mean --config?"),
+        (["train", "-cfg=mine.yaml"], "-cfg", "did you mean --config?"),
+        ([*TRAIN, "-batch_size", "8"], "-batch_size", "settings are given as --set training.batch_sentences=8"),
+        (["data", "check", "-src", "en", "a.en", "a.it"], "-src", "did you mean --source-language?"),
+        (["data", "-config", "mine.yaml"], "-config", "did you mean --config?"),
+        (["-version"], "-version", "did you mean --version?"),
+        (["translate", "-xyzzy"], "-xyzzy", "tfm translate --help lists the options"),
+    ],
+)
+def test_a_long_name_with_one_dash_is_answered_as_with_two(
+    answer: Answer, arguments: list[str], option: str, hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert told.startswith(f"tfm: {option}: there is no such option\n  hint: {hint}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "-cmine"], "tfm: mine: no such config"),
+        (["train", "-c", "-mine"], "tfm: -mine: no such config"),
+        (["train", "-cmine.yaml"], "tfm: mine.yaml: no such config"),
+        (["translate", "-b99", "Hi"], "tfm: --beam-size: "),
+        (["data", "-cmine", "check"], "tfm: give either files or --config"),
+    ],
+)
+def test_a_short_option_with_its_value_is_not_taken_for_a_long_name(
+    answer: Answer, arguments: list[str], message: str
+) -> None:
+    assert answer(*arguments)[1].startswith(message)
 
 
 def test_a_value_of_other_programs_is_answered_with_the_one_here(answer: Answer) -> None:
@@ -392,6 +487,12 @@ def test_the_name_of_a_run_as_a_sentence_is_warned_of(answer: Answer) -> None:
         (["evaluate"], "did you mean tfm validate?"),
         (["help"], "did you mean tfm --help?"),
         (["qwertz"], "tfm --help lists the commands"),
+        (["average_models"], "did you mean tfm average?"),
+        (["onmt_average_models"], "did you mean tfm average?"),
+        (["onmt_translate"], "did you mean tfm translate?"),
+        (["fairseq-train"], "did you mean tfm train?"),
+        (["marian-scorer"], "did you mean tfm likelihood?"),
+        (["interactive"], "here: tfm translate without a text asks for sentences in a terminal"),
         (["data", "chek", "a.en", "a.it"], "did you mean tfm data check?"),
         (["runs", "copmare", "a", "b"], "did you mean tfm runs compare?"),
         (["runs", "qwertz"], "tfm runs --help lists the commands"),
@@ -408,6 +509,23 @@ def test_an_unknown_command_is_told_the_nearest_one(answer: Answer, arguments: l
     assert code == 2
     assert "there is no such" in told
     assert f"hint: {hint}\n" in told
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        ("build_vocab onmt_build_vocab learn_bpe sockeye-vocab", "the vocabulary is learned when the training begins"),
+        ("prepare-data sockeye-prepare-data preprocess fairseq-preprocess", "tfm init writes a config for a corpus"),
+        ("generate fairseq-generate", "tfm validate --split test translates and scores"),
+        ("sockeye-evaluate", "tfm score compares"),
+        ("sockeye-score", "tfm likelihood prints"),
+    ],
+)
+def test_a_command_of_another_program_is_answered_with_what_is_done_here(answer: Answer, names: str, hint: str) -> None:
+    for name in names.split():
+        code, told = answer(name, "--output", "x")
+        assert code == 2
+        assert told.startswith(f"tfm: {name}: there is no such command of tfm\n  hint: here: {hint}")
 
 
 @pytest.mark.parametrize(

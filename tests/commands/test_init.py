@@ -181,6 +181,37 @@ def test_a_folder_keeps_the_splits_that_its_files_name(folder: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("validation", ["dev", "valid"])
+def test_files_for_validation_and_test_beside_two_text_files_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], validation: str
+) -> None:
+    parts = {"train": PHRASES[:40], validation: PHRASES[40:50], "test": PHRASES[50:]}
+    for name, part in parts.items():
+        write_sides(folder, part, source=f"{name}.en", target=f"{name}.it")
+    init("train.it", "train.en")
+    (told,) = (line for line in capsys.readouterr().out.splitlines() if "beside" in line)
+    names, _, command = told.partition(" lie beside: tfm init ")
+    assert {*names.split(", ")} == {f"{name}.{end}" for name in (validation, "test") for end in ("en", "it")}
+    assert command.startswith(". --source-language it --target-language en takes them for validation and test;")
+    data: Any = init(".", source_language="it", target_language="en").data
+    splits = {corpus.source_path: corpus.split for corpus in data.corpora}
+    assert splits == {"train.it": "train", f"{validation}.it": "validation", "test.it": "test"}
+
+
+def test_other_files_beside_two_text_files_are_not_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what the folder as a corpus would take so: text for validation in both languages, beside two files for training."""
+    write_sides(folder, PHRASES, source="train.en", target="train.it")
+    write_sides(folder, PHRASES[:9], source="test.en", target="test.it")
+    (folder / "dev.en").write_text("Yes.\n", encoding="utf-8")
+    init("train.en", "train.it")
+    write_sides(folder, PHRASES, source="phrases.en", target="phrases.it")
+    write_sides(folder, PHRASES[:9], source="dev.en", target="dev.it")
+    init("phrases.en", "phrases.it")
+    init(".")
+    assert "lie beside" not in capsys.readouterr().out
+
+
+@pytest.mark.long
 def test_text_of_a_corpus_does_not_control_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("English\x1b[2J", "Italian"), ("The \x1b]0;x\x07 cat\nsleeps.", "Il gatto."), *PHRASES]
     (folder / "a.csv").write_text(csv(rows), encoding="utf-8", newline="")

@@ -1,7 +1,9 @@
 """`--set`: how a setting is named, which values are refused, and what an override leaves as it was."""
 
 import contextlib
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -188,3 +190,26 @@ def test_a_config_that_nothing_resembles_gets_a_short_hint_with_the_way_to_all(
     assert len(named) == 3
     assert set(named) <= set(shipped)
     assert hint.endswith(f"all {len(shipped)} are in the folder {shipped['copy.yaml'].parent}")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"seed": 3}, '["seed=3"]'),
+        ({"training.max_steps": 9, "name": "a"}, '["training.max_steps=9", "name=\\"a\\""]'),
+        ({"training": {"max_steps": 9}}, '["seed=3", "training.max_steps=100"]'),
+        ([("seed", 3)], '["seed=3", "training.max_steps=100"]'),
+    ],
+)
+def test_overrides_of_a_program_that_are_no_texts_are_answered_with_texts(given: Any, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config("copy.yaml", given)
+    assert "--set" not in str(caught.value)
+    assert "a list of texts such as 'section.field=value' is expected" in caught.value.message
+    assert caught.value.hint == f"write {meant}"
+    load_config("copy.yaml", json.loads(meant))
+
+
+def test_a_setting_without_a_section_is_overridden_by_its_name() -> None:
+    assert load_config("copy.yaml", ["seed=3"]).seed == 3
+    assert "--set seed=3" in str(refused("copy.yaml", "seed").hint)

@@ -164,6 +164,7 @@ def test_the_command_averages_what_is_asked_for_and_leaves_the_run_as_it_is(tfm:
         (("--last", "2"), "average-00000013-last-2", [12, 13]),
         (("--best", "2"), "average-00000013-best-2", [12, 13]),
         (("8", "13"), "average-00000013-2-steps", [8, 13]),
+        (("step-00000008", "step-00000012/", "13"), "average-00000013-3-steps", [8, 12, 13]),
     ):
         made = tfm("average", "--run", "tiny", *arguments)
         assert made.exit_code == 0, made.talk
@@ -187,6 +188,7 @@ def test_the_command_refuses_what_cannot_be_averaged(tfm: Tfm) -> None:
     for arguments, exit_code, text in (
         ((), 2, "give either the steps of checkpoints, or --last N, or --best N"),
         (("--last", "2", "--best", "2"), 2, "give either the steps"),
+        (("13", "best"), 2, "best: no step of a checkpoint\n  hint: a step is a number"),
         (("13",), 2, "give two steps or more"),
         (("13", "13"), 2, "give two steps or more"),
         (("4", "13"), 66, "no checkpoint of step 4\n  hint: it keeps steps 12, 13"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 def average_command(
     steps: Annotated[
-        list[int] | None,
-        typer.Argument(help="The steps of the checkpoints, such as 8000 9000 10000."),
+        list[str] | None,
+        typer.Argument(help="The steps of the checkpoints, such as 8000 9000 10000, or the names of their folders."),
     ] = None,
     run: Annotated[
         str | None,
@@ -52,6 +53,7 @@ def average_command(
     from transformer_cli.checkpoint.trained_files import find_run
     from transformer_cli.storage import RunLock, make_folders
 
+    numbers = [_step(one) for one in steps or ()]
     folder = find_run(run)
     checkpoints_folder = RunFolder(folder).checkpoints_folder
     if not checkpoints_folder.is_dir():
@@ -59,9 +61,9 @@ def average_command(
             f"{folder}: a single checkpoint, where a run is expected",
             hint="give the name or the folder of a run",
         )
-    chosen = _chosen(checkpoints_folder, steps=steps or (), last=last, best=best)
+    chosen = _chosen(checkpoints_folder, steps=numbers, last=last, best=best)
     newest = max(found.step for found in chosen)
-    number = f"{len(set(steps))}-steps" if steps else f"last-{last}" if last else f"best-{best}"
+    number = f"{len(set(numbers))}-steps" if numbers else f"last-{last}" if last else f"best-{best}"
     final = output or checkpoints_folder / f"{AVERAGE}{newest:08d}-{number}"
     if os.path.lexists(final):
         raise CannotCreateError(f"{final}: exists already", hint="delete it, or give another folder: --output FOLDER")
@@ -76,6 +78,20 @@ def average_command(
     name = for_shell(final)
     logger.info("try it: tfm translate --run %s, and score it: tfm validate --run %s", name, name)
     typer.echo(final)
+
+
+def _step(given: str) -> int:
+    """The step that a number or the name of the folder of a checkpoint means.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    found = re.fullmatch(r"(?:step-)?([0-9]{1,18})/?", given)
+    if found is None:
+        raise UsageError(
+            f"{given}: no step of a checkpoint", hint="a step is a number, as in tfm average --run RUN 1000 2000"
+        )
+    return int(found[1])
 
 
 def _chosen(checkpoints_folder: Path, *, steps: Sequence[int], last: int | None, best: int | None) -> list[Checkpoint]:

@@ -118,7 +118,14 @@ def init_command(
         written.append(f"wrote {table}: the first sheet of {corpus[0]}; another one: tfm data import --sheet")
     show(
         {},
-        [*written, *_lines(found, splits), "", *_advice(found, size, splits, initial), *_next(file, splits)],
+        [
+            *written,
+            *_lines(found, splits),
+            "",
+            *_beside(corpus, found),
+            *_advice(found, size, splits, initial),
+            *_next(file, splits),
+        ],
         as_json=False,
     )
 
@@ -331,6 +338,20 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial:
             "config again with --init-from demonstration --force (docs/own_corpus.md)."
         )
     return lines
+
+
+def _beside(paths: Sequence[str], found: Survey) -> list[str]:
+    """That files for validation and test lie beside two text files, and how they are taken, too."""
+    from transformer_cli.data.unknown_files import files_of_splits_beside
+
+    if len(paths) < 2 or not (names := files_of_splits_beside(paths[0], paths[1], found.data)):
+        return []
+    languages = f"--source-language {found.data.source_language} --target-language {found.data.target_language}"
+    shown = ", ".join(on_one_line(name, 50) for name in names[:_NUM_NAMED]) + ", ..." * (len(names) > _NUM_NAMED)
+    return [
+        f"{shown} lie beside: tfm init {for_shell(Path(paths[0]).parent)} {languages} takes them for validation and test; "
+        "this config draws both from these two files."
+    ]
 
 
 def _is_demonstrated(data: FilesData) -> bool:

@@ -1,6 +1,7 @@
 """Reads a config with overrides and checks, from a safe part of YAML, and writes it; finds its file by path or name; which settings `--set` can change for a trained model."""
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
 
     Args:
         path: a file, or else the name of a config shipped with the package; the ending may be left out.
-        overrides: texts of the form `section.field=value`; the value is YAML.
+        overrides: texts such as `training.max_steps=100` or `seed=3`; the value is YAML.
 
     Raises:
         MissingInputError: there is no such config.
@@ -38,9 +39,26 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
             f"{origin}: a config is a mapping of sections, found {_kind(settings)}",
             hint="start from a config that comes with tfm, such as en-it.yaml",
         )
-    for override in [overrides] if isinstance(overrides, str) else overrides:
+    for override in _texts(overrides):
         apply_override(settings, override)
     return check_settings(settings, origin)
+
+
+def _texts(overrides: Any) -> list[str]:
+    """The overrides that a Python program gives.
+
+    Raises:
+        ConfigError: they are no texts, such as the mapping {"seed": 3}.
+    """
+    texts = [overrides] if isinstance(overrides, str) else list(overrides)
+    if not isinstance(overrides, dict) and all(isinstance(one, str) for one in texts):
+        return texts
+    given = overrides if isinstance(overrides, dict) else {}
+    meant = [f"{name}={json.dumps(value)}" for name, value in given.items() if isinstance(value, int | float | str)]
+    raise ConfigError(
+        f"overrides: a list of texts such as 'section.field=value' is expected, found {shortened(repr(overrides), 60)}",
+        hint=f"write {json.dumps(meant or ['seed=3', 'training.max_steps=100'])}",
+    )
 
 
 def load_stored_config(path: str | os.PathLike[str]) -> Config:
@@ -295,7 +313,9 @@ def _parse(override: str) -> _Override:
             names.append(_Name(part[1], False))
         names += in_brackets
     if not equals or not names or not all(name.text for name in names):
-        raise shown.refusal("not of the form section.field=value", hint="for example --set training.max_steps=100")
+        raise shown.refusal(
+            "not of the form NAME=VALUE", hint="for example --set training.max_steps=100, or --set seed=3"
+        )
     if len(names) > MAX_DEPTH:
         raise shown.refusal(f"nested deeper than {MAX_DEPTH} levels")
     try:

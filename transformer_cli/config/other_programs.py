@@ -7,6 +7,7 @@ Where a name is a flag elsewhere, the setting has its value: runtime.device=cuda
 import os
 import re
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 
 def meant_by(name: str, table: Mapping[str, str]) -> list[str]:
@@ -48,6 +49,7 @@ SETTINGS = {
         "srcseqlength tgtseqlength"
     ),
     "model.dropout": "dropoutrate transformerdropout transformerdropoutprepost",
+    "model.embedding_dropout": "embeddropout",
     "model.attention_dropout": "transformerdropoutattention",
     "model.ff_dropout": "activationdropout reludropout transformerdropoutact",
     "model.norm_placement": "layernorm transformerpostprocess transformerpreprocess",
@@ -60,16 +62,19 @@ SETTINGS = {
     "model.positions=learned": "decoderlearnedpos encoderlearnedpos",
     "model.positions=rotary": "rope rotaryembedding",
     "model.tie_embeddings": "tiedembeddings tieweights weighttying weighttyingtype",
-    "model.tie_embeddings=all": "shareallembeddings shareembeddings tiedembeddingsall",
-    "model.tie_embeddings=target-output": "sharedecoderembeddings sharedecoderinputoutputembed tiedsoftmax",
+    "model.tie_embeddings=all": "shareallembeddings shareembeddings srctrgsoftmax tiedembeddingsall",
+    "model.tie_embeddings=target-output": (
+        "sharedecoderembeddings sharedecoderinputoutputembed tiedsoftmax trgsoftmax"
+    ),
     "model.init": "initializer paraminit weightinit",
     "model.init=xavier": "paraminitglorot",
     "training.init_from": (
-        "finetune finetunefrommodel loadmodel modelnameorpath pretrained pretrainedmodel restorefile trainfrom"
+        "finetune finetunefrommodel loadmodel modelnameorpath params pretrained pretrainedmodel restorefile trainfrom"
     ),
+    "training.frozen": "fixedparamnames",
     "training.optimizer": "optim",
     "training.betas": "adambetas optimizerbetas",
-    "training.epsilon": "adameps adamepsilon eps",
+    "training.epsilon": "adameps adamepsilon eps optimizereps",
     "training.weight_decay": "wd",
     "training.max_steps": (
         "after afterbatches iterations iters maxiters maxtrainsteps maxupdate maxupdates numsteps steps "
@@ -84,10 +89,12 @@ SETTINGS = {
         "updatefreq updateinterval"
     ),
     "training.schedule": "decaymethod learningrateschedulertype lrscheduler lrschedulertype scheduler scheduling",
-    "training.schedule=inverse_sqrt": "lrdecayinvsqrt",
+    "training.schedule=inverse_sqrt": "invsqrtdecay lrdecayinvsqrt rsqrt warmupinversesquareroot",
+    "training.schedule=plateau": "plateaureduce",
     "training.learning_rate": "baselr initiallearningrate learnrate lr peaklr",
     "training.min_learning_rate": "learningratemin minlr stopminlr",
     "training.plateau_factor": "decreasefactor learningratereducefactor",
+    "training.plateau_patience": "learningratereducenumnotimproved",
     "training.warmup_steps": "learningratewarmup lrwarmup warmup warmupupdates",
     "training.label_smoothing": "labelsmoothingfactor smoothing",
     "training.clip_norm": "clip clipgradnorm gradclip gradientclippingthreshold maxgradnorm",
@@ -100,7 +107,7 @@ SETTINGS = {
         "checkpointinterval savecheckpointsteps savefreq saveinterval saveintervalupdates savesteps"
     ),
     "training.keep_last": "keepcheckpoint keepintervalupdates keeplastepochs keeplastparams savetotallimit",
-    "training.keep_best": "keepbestcheckpoints keepbestckpts",
+    "training.keep_best": "cachelastbestparams keepbestcheckpoints keepbestckpts",
     "training.best_metric": "bestcheckpointmetric earlystoppingmetric metricforbestmodel optimizedmetric",
     "training.patience": "earlystopping maxnumcheckpointnotimproved",
     "validation.scores": "evalbleu evalmetrics validmetrics",
@@ -118,7 +125,7 @@ SETTINGS = {
     "decoding.allow_unknown=true": "allowunk",
     "runtime.device=cpu": "cpu nocuda usecpu",
     "runtime.device=cuda": "cuda deviceid devices gpu gpuranks gpus usecuda usegpu",
-    "runtime.precision": "dtype",
+    "runtime.precision": "dtype modeldtype",
     "runtime.precision=bfloat16": "amp apexamp bf16 fp16",
     "runtime.threads": "cputhreads numthreads",
     "runtime.workers": "dataloadernumworkers numworkers preprocessingnumworkers",
@@ -153,12 +160,12 @@ WHEN_TRANSLATING = {
 
 
 OPTIONS = {
-    "--run": "model checkpoint path config",
+    "--run": "model models m checkpoint path config",
     "--config": "cfg yaml run",
     "--input": "in file i input-file src source document doc",
     "--source": "src",
     "--target": "tgt",
-    "--output": "tgt o out output-file",
+    "--output": "o out output-file",
     "--reference": "ref references",
     "--against": "hyp",
     "--from": "source-lang src-lang source-language src source sl s",
@@ -166,12 +173,14 @@ OPTIONS = {
     "--to": "target-lang tgt-lang lang target-language tgt target trg tl t",
     "--target-language": "target-lang tgt-lang to languages lang tgt target trg tl t",
     "--beam-size": "beam beams num-beams beam-width",
-    "--n-best": "nbest n-best-list num-hypotheses num-return-sequences",
+    "--n-best": "nbest nbest-size n-best-list num-hypotheses num-return-sequences",
     "--scores": "metric metrics",
     "--force": "overwrite",
     "--from-scratch": "overwrite",
     "--dry-run": "dry",
-    "--debug": "verbose v",
+    "--alignment": "report-align print-alignment",
+    "--replace-unknown": "replace-unk",
+    "--dictionary": "phrase-table",
 }
 """Without the two dashes in front."""
 _OF_LANGUAGES = ("--from", "--source-language", "--to", "--target-language")
@@ -193,10 +202,123 @@ def options_meant_by(name: str, value: str | None, known: Collection[str]) -> li
     others = [one for one in meant if one not in _OF_LANGUAGES]
     if value is None or len(others) == len(meant):
         return others or meant
-    if os.path.exists(value) or re.search(r"[./\\]", value):
+    if _is_file(value):
         return others
     is_language = re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) is not None
     return [one for one in meant if one in _OF_LANGUAGES] if is_language else others or meant
+
+
+def _is_file(value: str) -> bool:
+    """Whether a value is the name of a file, by its looks or because there is one."""
+    return os.path.exists(value) or re.search(r"[./\\]", value) is not None
+
+
+class _Instead(NamedTuple):
+    """What to do here where other programs have an option, and no option or setting of tfm takes its value."""
+
+    commands: str
+    """The commands whose option it would be; empty: all."""
+    names: str
+    """Without the two dashes in front."""
+    hint: str
+    """With OPTION for the option that was typed, and VALUE for its value."""
+    of_file: bool = False
+    """Whether only the name of a file as value is meant so."""
+
+
+_TEXTS = (
+    "the texts stand in a config: tfm init writes one for a table or two files, or for a folder with files for training, validation "
+    "and test; or name the files in data.corpora of a config (docs/own_corpus.md)"
+)
+_TRAINED = "train data benchmark student"
+_INSTEAD = (
+    _Instead(
+        "translate",
+        "tgt target trg ref refs reference references gold score-reference",
+        "given translations are not read here, and --output would replace that file: tfm likelihood --source SOURCE --target VALUE prints "
+        "how probable they are, tfm score OUTPUT VALUE compares the output with them",
+        of_file=True,
+    ),
+    _Instead(
+        _TRAINED,
+        "source target source-file target-file train-src train-tgt train-source train-target train-file validation-source "
+        "validation-target validation-file valid-src valid-tgt valid-source valid-target trainpref validpref testpref train-sets "
+        "valid-sets train-data prepared-data dataset dataset-name test-file corpora data",
+        _TEXTS,
+    ),
+    _Instead(_TRAINED, "src tgt trg s t d train valid validation dev test", _TEXTS, of_file=True),
+    _Instead(
+        _TRAINED,
+        "vocab vocabs vocabulary src-vocab tgt-vocab source-vocab target-vocab srcdict tgtdict bpe-codes src-subword-model "
+        "tgt-subword-model",
+        "the vocabulary is learned from the corpus when the training begins, by tokenizer.kind and tokenizer.vocab_size; one of another "
+        "program is not read",
+        of_file=True,
+    ),
+    _Instead(
+        "train",
+        "train-from load-model restore-file",
+        "to continue a run, the same command once more, without OPTION; to train the weights of another run further: "
+        "--set training.init_from=VALUE",
+    ),
+    _Instead(
+        "train",
+        "world-size distributed-world-size num-gpus n-gpus nproc-per-node num-processes dist distributed use-ddp local-rank master-ip "
+        "master-port",
+        "torchrun starts several processes: torchrun --nproc-per-node 2 -m transformer_cli train --config en-it.yaml (docs/scaling.md)",
+    ),
+    _Instead(
+        "translate validate likelihood next explain align serve calibrate",
+        "checkpoints",
+        "one checkpoint is read with --run RUN/checkpoints/step-00001000; tfm average --run RUN 1000 2000 makes the mean of several",
+    ),
+    _Instead(
+        "average",
+        "models checkpoints inputs",
+        "the run is named, and the steps of its checkpoints follow: tfm average --run RUN 1000 2000",
+    ),
+    _Instead(
+        "translate",
+        "verbose v",
+        "progress and warnings are told anyway, on standard error; --json prints the score of each translation, --json --details its tokens",
+    ),
+    _Instead("", "verbose", "progress and warnings are told anyway, on standard error: leave out OPTION"),
+)
+
+
+def option_instead(command: str, name: str, value: str | None) -> str:
+    """What to do in place of an option of another program that no option or setting of a command replaces; empty: nothing is known.
+
+    Args:
+        name: without the two dashes in front, with dashes inside.
+        value: that was given to it; None: none.
+    """
+    return next(
+        (
+            one.hint
+            for one in _INSTEAD
+            if name in one.names.split()
+            and (not one.commands or command in one.commands.split())
+            and (not one.of_file or (value is not None and _is_file(value)))
+        ),
+        "",
+    )
+
+
+LISTS = (
+    "training.betas",
+    "training.frozen",
+    "validation.scores",
+    "validation.sequence_lengths",
+    "tokenizer.user_symbols",
+)
+"""Settings whose value is a list: other programs divide the items by commas, colons or spaces."""
+OTHER_SETTING = {
+    "decoding.length_penalty=avg": "decoding.length_normalization=average",
+    "decoding.length_penalty=wu": "decoding.length_normalization=gnmt",
+    "decoding.length_penalty=none": "decoding.length_penalty=0.0",
+}
+"""Settings with a value that other programs have there, and that another setting has here."""
 
 
 ARGUMENTS = {
@@ -211,10 +333,11 @@ ARGUMENTS = {
 
 COMMANDS = {
     "train": "fit finetune fine-tune resume",
-    "translate": "predict infer generate decode interactive",
+    "translate": "predict infer generate decode decoder interactive",
     "validate": "test eval evaluate",
     "score": "bleu sacrebleu",
-    "data": "preprocess prepare",
+    "likelihood": "scorer",
+    "average": "average-models average-checkpoints",
     "data clean": "clean",
     "data check": "check",
     "data get": "download",
@@ -225,3 +348,24 @@ COMMANDS = {
     "--help": "help",
     "--version": "version",
 }
+_COMMANDS_INSTEAD = {
+    "tfm init writes a config for a corpus, and tfm train prepares the data itself; tfm data --config shows what it will read": (
+        "preprocess prepare prepare-data"
+    ),
+    "the vocabulary is learned when the training begins, by tokenizer.kind and tokenizer.vocab_size of the config that tfm init writes": (
+        "build-vocab vocab learn-bpe apply-bpe learn-joint-bpe-and-vocab spm-train spm-encode"
+    ),
+    "tfm validate --split test translates and scores the test text of a run; tfm translate --input translates any other": (
+        "generate fairseq-generate"
+    ),
+    "tfm translate without a text asks for sentences in a terminal": "interactive fairseq-interactive",
+    "tfm score compares translations with references": "sockeye-evaluate",
+    "tfm likelihood prints how probable given translations are": "sockeye-score",
+    "tfm train": "marian",
+    "tfm shortlist": "sockeye-lexicon",
+}
+
+
+def command_instead(*names: str) -> str:
+    """What to do here in place of a command of another program; empty: nothing is known. The first name comes first."""
+    return next((ours for name in names for ours in meant_by(name, _COMMANDS_INSTEAD)), "")

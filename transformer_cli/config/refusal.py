@@ -269,7 +269,7 @@ def _overrides_behind(reason: str, section: Any) -> list[str]:
 
 
 def similar_setting(location: Sequence[int | str], known: Sequence[str]) -> str | None:
-    """The setting that another program calls so, else the most similar one of the same section, else one of this name.
+    """The setting that another program calls so, else one of this name in another section, else the most similar one of its own section.
 
     Args:
         location: the parts of a name that is not a setting.
@@ -284,7 +284,10 @@ def similar_setting(location: Sequence[int | str], known: Sequence[str]) -> str 
     close = [f"{begin}{one}" for one in close]
     elsewhere = [path for path in known if path.split(".")[-1] == name]
     of_other_program = [path for path in known if path == meant]
-    return next(iter([*of_other_program, *close, *elsewhere]), None)
+    # A section of this name, such as data, is not what a setting is mistaken for.
+    sections = {path.rpartition(".")[0] for path in known}
+    settings = [path for path in elsewhere if path not in sections]
+    return next(iter([*of_other_program, *settings, *close, *elsewhere]), None)
 
 
 def setting_called(name: str) -> str | None:

@@ -33,7 +33,7 @@ from transformer_cli.data.sources.local_files import (
     without_records,
 )
 from transformer_cli.data.sources.tables import first_rows
-from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.languages import (
@@ -229,6 +229,33 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
         for path in (of_corpus.source, of_corpus.target)
     }
     return replace(found, left_out=[one.name for one in files if one.resolve() not in read])
+
+
+def files_of_splits_beside(source: str, target: str, found: FilesData) -> list[str]:
+    """The names of the files for validation and test beside two text files, if their folder as a corpus would take them as such.
+
+    Args:
+        source: the path of a text file.
+        target: the path of its translation.
+        found: the section that reads both files.
+    """
+    folder = Path(source).parent
+    try:
+        if not folder.samefile(Path(target).parent) or not any(map(_is_for_validation, folder.iterdir())):
+            return []
+        corpora = _folder(folder, GivenFacts(None, None, found.source_language, found.target_language)).data.corpora
+    except (TfmError, OSError):
+        return []
+    by_split = {path: one.split for one in corpora for path in (one.source_path, one.target_path) if path}
+    if {Path(one).name for one in (source, target)} != {
+        Path(path).name for path in by_split if by_split[path] == "train"
+    }:
+        return []
+    return [Path(path).name for path in by_split if by_split[path] != "train"]
+
+
+def _is_for_validation(path: Path) -> bool:
+    return _SPLIT_OF_NAME.get(re.split(r"[\W_]+", path.name.casefold())[0]) == "validation"
 
 
 def _name_and_length(file: Path) -> str:
