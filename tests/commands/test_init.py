@@ -180,6 +180,33 @@ def test_a_folder_keeps_the_splits_that_its_files_name(folder: Path) -> None:
     assert splits == {"train": "train.en", "validation": "dev.en", "test": "test.en"}
 
 
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_a_file_for_the_test_is_not_trained_with_though_none_is_for_validation(folder: Path, kind: str) -> None:
+    for name, part in (("corpus", PHRASES[:50]), ("test", PHRASES[50:])):
+        if kind == "text":
+            write_sides(folder, part, source=f"{name}.en", target=f"{name}.it")
+        else:
+            rows = "".join(f"{source}\t{target}\n" for source, target in part)
+            (folder / f"{name}.tsv").write_text(rows, encoding="utf-8")
+    data: Any = init(".").data
+    splits = {Path(str(corpus.source_path or corpus.path)).stem: corpus.split for corpus in data.corpora}
+    assert splits == {"corpus": None, "test": "test"}
+    assert data.validation_share > 0.0
+    assert data.test_share == 0.0
+
+
+def test_tables_of_a_folder_keep_the_splits_that_they_name(folder: Path) -> None:
+    for name, part in (("train", PHRASES[:40]), ("validation", PHRASES[40:50]), ("test", PHRASES[50:])):
+        rows = "".join(f"{source}\t{target}\n" for source, target in part)
+        (folder / f"{name}.tsv").write_text(rows, encoding="utf-8")
+    data: Any = init(".").data
+    assert {corpus.path: corpus.split for corpus in data.corpora} == {
+        "train.tsv": "train",
+        "validation.tsv": "validation",
+        "test.tsv": "test",
+    }
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("validation", ["dev", "valid"])
 def test_files_for_validation_and_test_beside_two_text_files_are_told(

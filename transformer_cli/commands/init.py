@@ -266,7 +266,9 @@ def _pairs_of_splits(found: Survey, config: Config) -> dict[str, str]:
     elif not found.has_splits:
         held_out = round(held_out_share(total) * total), round(held_out_for_test(total) * total)
         about = "about "
-        counts = {"train": total - sum(held_out), "validation": held_out[0], "test": held_out[1]}
+        if (num_test := counts.get("test")) is not None:  # of files of its own
+            held_out = held_out[0], 0
+        counts = {"train": total - sum(held_out), "validation": held_out[0], "test": num_test or held_out[1]}
     return {split: f"{about}{count:,}" for split, count in counts.items()}
 
 

@@ -165,6 +165,8 @@ def _data_lines(data: FilesData, size: CorpusSize, initial: InitialRun | None) -
         ("validation_share", share, f"about {share * size.num_pairs:,.0f} pairs choose the best checkpoint; {reason}"),
         ("test_share", test_share, f"about {test_share * size.num_pairs:,.0f} pairs for: tfm validate --split test"),
     ]
+    if any(corpus.split == "test" for corpus in data.corpora):
+        drawn[1] = "test_share", 0.0, "the test has files of its own"
     lines += [] if size.has_splits else _table(2, drawn)
     if initial is not None and isinstance(initial.config.data, LanguageData) and initial.config.data.target_tag:
         lines += _table(2, [("target_tag", True, f"as in the run {_scalar(initial.name)}")])

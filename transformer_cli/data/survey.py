@@ -70,7 +70,7 @@ class Survey:
     @property
     def has_splits(self) -> bool:
         """Whether the files themselves are split into training and validation."""
-        return any(corpus.split is not None for corpus in self.data.corpora)
+        return any(corpus.split == "validation" for corpus in self.data.corpora)
 
 
 def survey(paths: Sequence[str], facts: GivenFacts) -> Survey:

@@ -214,6 +214,11 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
         found = _split_texts(sides, facts)
     elif tables:
         found = _table(tables[0], str(folder), facts, others=tables[1:])
+        splits = _splits_by_name(path.name for path in tables)
+        if any(splits.values()):
+            [of_all] = found.data.corpora
+            corpora = [of_all.model_copy(update={"path": str(path), "split": splits[path.name]}) for path in tables]
+            found = replace(found, data=found.data.model_copy(update={"corpora": corpora}))
     else:
         found_files = ", ".join(map(_name_and_length, files[:8])) or "nothing"
         two = f": tfm init {' '.join(map(for_shell, files))}" if len(files) == 2 else ", as in tfm init FILE FILE"
@@ -273,17 +278,29 @@ def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundC
     encoding, how = encoding_of(of_folder, facts.encoding)
     spoken = {name: _spoken_in(path, encoding) for name, path in first.items()}
     source, target = _sides(spoken, facts)
-    splits = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in whole}
-    is_split = set(splits.values()) >= {"train", "validation"}
+    splits = _splits_by_name(whole)
     corpora = [
         {"source_path": str(both[source]), "target_path": str(both[target])}
         | _named(encoding)
-        | ({"split": splits[name] or "train"} if is_split else {})
+        | ({"split": split} if (split := splits[name]) is not None else {})
         for name, both in whole.items()
     ]
     doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken.values())) if doubt]
     languages = (facts.source_language or spoken[source][0], facts.target_language or spoken[target][0])
     return FoundCorpus(_data(corpora, languages), doubts=doubts)
+
+
+def _splits_by_name(names: Iterable[str]) -> dict[str, SplitName | None]:
+    """The split of each file of a folder, by the first word of its name; None: its pairs are divided among the splits.
+
+    Where files for validation or test stand beside others, they keep their pairs: a model is not trained with its test.
+    """
+    named = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in names}
+    held_out = {split for split in named.values() if split in ("validation", "test")}
+    if not held_out or held_out.issuperset(named.values()):
+        return dict.fromkeys(named)
+    of_others: SplitName | None = "train" if "validation" in held_out else None
+    return {name: split if split in held_out else of_others for name, split in named.items()}
 
 
 def _sides(spoken: dict[str, tuple[str, str | None]], facts: GivenFacts) -> list[str]:
