@@ -243,7 +243,7 @@ def test_a_missing_config_names_the_nearest_shipped_one() -> None:
 
 @pytest.mark.parametrize("override", ["training.max_steps", "=3", ".=3", "training..x=3"])
 def test_an_override_without_a_field_and_a_value_is_refused(override: str) -> None:
-    with pytest.raises(ConfigError, match=r"section\.field=value"):
+    with pytest.raises(ConfigError, match="NAME=VALUE"):
         load_config("copy.yaml", [override])
 
 
