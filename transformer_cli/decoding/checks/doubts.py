@@ -20,7 +20,7 @@ from transformer_cli.decoding.checks.numbers_in_text import (
     word_list,
 )
 from transformer_cli.decoding.checks.signs import WORDS_OF_SIGNS, lost_signs
-from transformer_cli.decoding.checks.titles_in_text import lacks_title, title_words
+from transformer_cli.decoding.checks.titles_in_text import TITLES, lacks_title
 from transformer_cli.text.languages import (
     frequent_words,
     has_spaces,
@@ -271,7 +271,7 @@ def _known_of(language: str) -> _Known:
         frequent_words(code),
         frozenset(_tokens(" ".join(counted_words(code)))),
         frozenset(form for name in _tokens(NAMES.get(code, "")) for form in (name, f"{name}s")),
-        title_words(code),
+        word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
         frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
     )

@@ -167,8 +167,13 @@ def regain_lost_words(
         hypotheses: of all their parts, the whole beam; `num_best` of each are left.
         options: of the search.
     """
-    are_known = all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages)
-    found = fuller_hypotheses(pipeline, engine, hypotheses, options) if engine is not None and are_known else {}
+    # Most translations have no rival of nearly the same score, and are asked nothing.
+    close = {
+        request: of_request
+        for request, of_request in hypotheses.items()
+        if len(of_request) > 1 and of_request[1].score >= of_request[0].score - _LARGEST_LOSS_OF_SCORE
+    }
+    found = fuller_hypotheses(pipeline, engine, close, options) if close and engine is not None else {}
     for request, rival in found.items():
         hypotheses[request] = [rival, *(each for each in hypotheses[request] if each is not rival)]
     for number, chunk in enumerate(chunks):
@@ -189,11 +194,15 @@ def fuller_hypotheses(
     Looked at are translations with fewer content words than their sources beside which the beam has a fuller one of nearly the same
     score. Of their sources, only the words that the translation attends to least are left out.
     """
+    if not all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages):
+        return {}
     rivals = {
         request: rival
         for request, found in hypotheses.items()
         if request.is_free and (rival := _fuller_rival(pipeline, request, found, options))
     }
+    if not rivals:
+        return {}
 
     def explained(pairs: Iterable[tuple[TokenIds, TokenIds]]) -> Iterator[Explanation]:
         pairs = list(pairs)

@@ -14,7 +14,7 @@ from transformer_cli.decoding.checks.numbers_in_text import word_list
 from transformer_cli.text.languages import primary_language
 
 # Titles of men, of women, and of scholars, who may be either.
-_TITLES = {
+TITLES = {
     "de": ("herr herrn", "frau fräulein frl", "dr doktor prof professor professorin"),
     "en": ("mr", "mrs ms miss", "dr doctor prof professor"),
     "es": ("sr señor", "sra srta señora señorita", "dr dra doctor doctora prof profa profesor profesora"),
@@ -70,7 +70,7 @@ class _Words(NamedTuple):
 @cache
 def title_words(language: str) -> frozenset[str]:
     """The words of titles of a language, in small letters; none of one that is not known."""
-    return word_list(" ".join(_TITLES.get(language, ())).casefold())
+    return word_list(" ".join(TITLES.get(language, ())).casefold())
 
 
 def lacks_title(source: str, translation: str, languages: Direction) -> bool:
@@ -79,7 +79,7 @@ def lacks_title(source: str, translation: str, languages: Direction) -> bool:
     The title of a scholar, or one for several persons, may stand for any other; more titles may be there.
     """
     here, there = map(primary_language, languages)
-    if here not in _TITLES or there not in _TITLES:
+    if here not in TITLES or there not in TITLES:
         return False
     read = Counter(_titles_before_names(source, here))
     if not read:
@@ -94,13 +94,13 @@ def lacks_title(source: str, translation: str, languages: Direction) -> bool:
 @cache
 def _all_words(here: str, there: str) -> _Words:
     # English titles, as in "Mr Bean", and those of the source may stay.
-    groups = zip((*_TITLES[there], ""), _OTHERS[there], (*_TITLES[here], ""), (*_TITLES["en"], ""), strict=True)
+    groups = zip((*TITLES[there], ""), _OTHERS[there], (*TITLES[here], ""), (*TITLES["en"], ""), strict=True)
     return _Words(*(frozenset(" ".join(each).split()) for each in groups))
 
 
 def _titles_before_names(text: str, language: str) -> list[int]:
     """0 for each title of a man, 1 for each of a woman, and 2 for each of a scholar, if it surely stands before a name."""
-    groups = [each.split() for each in _TITLES[language]]
+    groups = [each.split() for each in TITLES[language]]
     text = _ENDING.sub(r"\1", text)
     matches = [*_WORD.finditer(text)]
     if len(matches) > _LONGEST_SENTENCE:
