@@ -246,7 +246,9 @@ def files_of_splits_beside(source: str, target: str, found: FilesData) -> list[s
     """
     folder = Path(source).parent
     try:
-        if not folder.samefile(Path(target).parent) or not any(map(_is_for_validation, folder.iterdir())):
+        if not folder.samefile(Path(target).parent) or not any(
+            _split_named(path.name) == "validation" for path in folder.iterdir()
+        ):
             return []
         corpora = _folder(folder, GivenFacts(None, None, found.source_language, found.target_language)).data.corpora
     except (TfmError, OSError):
@@ -259,8 +261,9 @@ def files_of_splits_beside(source: str, target: str, found: FilesData) -> list[s
     return [Path(path).name for path in by_split if by_split[path] != "train"]
 
 
-def _is_for_validation(path: Path) -> bool:
-    return _SPLIT_OF_NAME.get(re.split(r"[\W_]+", path.name.casefold())[0]) == "validation"
+def _split_named(name: str) -> SplitName | None:
+    """The split that the first word of a file's name says."""
+    return _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0])
 
 
 def _name_and_length(file: Path) -> str:
@@ -295,7 +298,7 @@ def _splits_by_name(names: Iterable[str]) -> dict[str, SplitName | None]:
 
     Where files for validation or test stand beside others, they keep their pairs: a model is not trained with its test.
     """
-    named = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in names}
+    named = {name: _split_named(name) for name in names}
     held_out = {split for split in named.values() if split in ("validation", "test")}
     if not held_out or held_out.issuperset(named.values()):
         return dict.fromkeys(named)
