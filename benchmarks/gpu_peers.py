@@ -11,8 +11,9 @@ about 37,000 words for both languages and the output, dropout 0.1, label smoothi
   tokens, which it reads and pads itself, and once with the batches of tfm.
 - Hugging Face: MarianMTModel with bfloat16 autocast, the attention "sdpa", fused AdamW, and the batches of tfm.
 - torch.nn.Transformer: the same loop; then with torch.compile, which takes long to start.
+- Both once more without cuDNN's attention, which makes a plan for each new shape (0.1 s), so their first updates say little.
 
-The last two get their batches ready made, in pinned memory, so they do no work on data. Each program has a process and a limit
+The plain loops get their batches ready made, in pinned memory, so they do no work on data. Each program has a process and a limit
 of time; all start together, and measure one after another. What cannot be measured has a line that says why. A row has the
 tokens a second of all updates together, the median of the updates, the range of the middle 80 % of them, and how many times as
 fast as tfm it is. `--tiny` tries it out on a CPU.
@@ -165,13 +166,17 @@ def train_tfm(task: Task) -> None:
 # Plain loops.
 
 
-def train_plainly(task: Task, build: Callable[[Task, Row], Callable[[Ids], Tensor]], *, compiles: bool = False) -> None:
+def train_plainly(
+    task: Task, build: Callable[[Task, Row], Callable[[Ids], Tensor]], *, compiles: bool = False, has_cudnn: bool = True
+) -> None:
     """A plain loop in bfloat16 with fused AdamW.
 
     Args:
         build: makes a module that gives logits (B, T, V) for a batch.
         compiles: with torch.compile.
+        has_cudnn: whether cuDNN's attention is allowed, as it is by default; it makes a plan for each new shape.
     """
+    torch.backends.cuda.enable_cudnn_sdp(has_cudnn)
     stored = task.stored()
     module = cast(nn.Module, build(task, stored))
     pad = stored["pad"]
@@ -428,6 +433,8 @@ CONTESTANTS: dict[str, tuple[Callable[[Task], None], float]] = {
     "tfm": (train_tfm, 60),
     "Hugging Face": (lambda task: train_plainly(task, HuggingFace), 40),
     "torch.nn.Transformer": (lambda task: train_plainly(task, PlainTransformer), 40),
+    "Hugging Face, no cuDNN": (lambda task: train_plainly(task, HuggingFace, has_cudnn=False), 40),
+    "torch.nn, no cuDNN": (lambda task: train_plainly(task, PlainTransformer, has_cudnn=False), 40),
     "JoeyNMT": (lambda task: train_joeynmt(task, own_batches=True), 50),
     "JoeyNMT, batches of tfm": (lambda task: train_joeynmt(task, own_batches=False), 50),
     "torch.nn.Transformer, compiled": (lambda task: train_plainly(task, PlainTransformer, compiles=True), 60),

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from transformer_cli.acceleration import accelerate, recorded_passes
-from transformer_cli.acceleration.recorded_passes import Record, RecordedPasses, Work, recorder_on
-from transformer_cli.config import ModelConfig, TrainingConfig
+from transformer_cli.acceleration.recorded_passes import Record, RecordedPasses, Work, are_recorded, recorder_on
+from transformer_cli.config import ModelConfig, TrainingConfig, load_config
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
@@ -182,6 +182,41 @@ def test_a_batch_that_does_not_fit_while_it_is_recorded_is_cut_in_halves() -> No
     expected, found = (trainer.step(1, one, two) for trainer in (whole, cut))
     assert found.num_halvings == 1
     torch.testing.assert_close(found.gradient_norm, expected.gradient_norm, rtol=1e-9, atol=0.0)
+
+
+ON_GPU = torch.device("cuda")
+TINY = "multi30k-en-de-tiny.yaml"
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "expected"),
+    [
+        ([], "cuda", True),
+        ([], "cpu", False),
+        ([], "mps", False),
+        (["runtime.cuda_graphs=false"], "cuda", False),
+        (["model.preset=big", "training.batch_tokens=25000", "runtime.cuda_graphs=true"], "cuda", True),
+        (["model.preset=base"], "cuda", True),
+        (["model.preset=base", "training.batch_tokens=25000"], "cuda", False),
+        (["training.batch_tokens=auto", "training.update_tokens=9000"], "cuda", False),
+        (["training.batch_tokens=null", "training.batch_sentences=32"], "cuda", False),
+        (["model.layer_dropout=0.1"], "cuda", False),
+        (["runtime.sharding=full"], "cuda", False),
+    ],
+    ids=str,
+)
+def test_auto_records_the_training_of_a_small_model_on_an_nvidia_gpu(
+    settings: list[str], device: str, expected: bool
+) -> None:
+    config = load_config(TINY, settings)
+    assert are_recorded(config, torch.device(device)) is expected
+
+
+def test_auto_records_no_training_of_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost"}.items():
+        monkeypatch.setenv(name, value)
+    assert not are_recorded(load_config(TINY), ON_GPU)
+    assert are_recorded(load_config(TINY, ["runtime.cuda_graphs=true"]), ON_GPU)
 
 
 @pytest.mark.gpu

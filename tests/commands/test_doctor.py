@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from transformer_cli import __version__
 from transformer_cli.commands.doctor import doctor_command, found_facts, lines_of
 from transformer_cli.process import device
 
@@ -52,6 +53,17 @@ def test_it_says_why_a_gpu_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no GPU        PyTorch sees none" in "\n".join(lines_of(found_facts()))
     monkeypatch.setattr(device, "unused_gpu", lambda: "the driver is too old")
     assert "no GPU        the driver is too old" in "\n".join(lines_of(found_facts()))
+
+
+def test_a_checkout_on_pythonpath_needs_no_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    monkeypatch.setattr(metadata, "requires", missing)
+    shown = lines_of(found_facts())
+    assert f"tfm           {__version__}" in shown
+    assert "extras        none" in shown
 
 
 def test_an_extra_names_the_packages_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -45,12 +46,13 @@ def _process_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ({"PYTORCH_CUDA_ALLOC_CONF": "a:1"}, "13.0", False, None),
         ({}, None, False, None),
         ({}, "13.0", True, None),
+        ({}, "13.0", "auto", None),  # a training decides when it knows its model
     ],
 )
 def test_segments_of_an_nvidia_gpu_grow_unless_the_user_has_decided(
     given: dict[str, str],
     cuda: str | None,
-    graphs: bool,
+    graphs: bool | Literal["auto"],
     found: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

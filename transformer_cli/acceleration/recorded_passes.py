@@ -7,9 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_cli.config import Config
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.process.device import Machine
+from transformer_cli.process.torchrun import read_launch
 
 Objective = Callable[[Transformer, Batch], LossSums]
 Work = Callable[[], None]
@@ -18,6 +20,11 @@ Record = Callable[[Work], Work]
 
 MOST_RECORDINGS = 128
 """Each takes memory. Batches of further shapes run without one, and give the same results."""
+
+
+MOST_WORK_TO_RECORD = 500_000_000_000
+"""Weights of the layers times tokens of a batch, up to which `runtime.cuda_graphs: auto` records a training: its products
+take about 8 ms of an H100, and the CPU starts its kernels in 40 to 50 ms."""
 
 
 STEPS_PER_OCTAVE = 4
@@ -45,6 +52,21 @@ class RoundedShape(NamedTuple):
             max(length, min(rounded_up(length), max_length)),
             batch.sources_have_tokens,
         )
+
+
+def are_recorded(config: Config, device: torch.device) -> bool:
+    """Whether a training records its passes on a device (`runtime.cuda_graphs`)."""
+    runtime, model, training = config.runtime, config.model, config.training
+    if runtime.cuda_graphs != "auto":
+        return runtime.cuda_graphs
+    size = training.batch_tokens
+    if device.type != "cuda" or not isinstance(size, int) or not read_launch().is_alone:
+        return False
+    if model.layer_dropout or runtime.sharding == "full" or training.guided_alignment is not None:
+        return False
+    attention, feed_forward = 4 * model.d_model**2, 2 * model.d_model * model.d_ff
+    weights = model.encoder_layers * (attention + feed_forward) + model.decoder_layers * (2 * attention + feed_forward)
+    return weights * size <= MOST_WORK_TO_RECORD
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from importlib import metadata
 from typing import Any
 
+from transformer_cli import __version__
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import show
 
@@ -43,7 +44,7 @@ def found_facts() -> dict[str, Any]:
 
     machine = prepare_machine(RuntimeConfig())
     return {
-        "tfm": metadata.version("transformer-cli"),
+        "tfm": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "packages": {name: version for name in _PACKAGES if (version := _version_of(name))},
@@ -139,7 +140,11 @@ def _gigabytes(num_bytes: int | None) -> str:
 def _extras() -> dict[str, list[str]]:
     """Extra of pyproject.toml -> the packages of it that are not installed."""
     lacking: dict[str, list[str]] = {}
-    for requirement in metadata.requires("transformer-cli") or []:
+    try:
+        requirements = metadata.requires("transformer-cli") or []
+    except metadata.PackageNotFoundError:  # the package is not installed, but found through PYTHONPATH
+        return lacking
+    for requirement in requirements:
         name, extra = (
             re.match(r"[\w.-]+", requirement),
             re.search(r"extra == ['\"]([\w-]+)", requirement),

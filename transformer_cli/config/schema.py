@@ -487,8 +487,8 @@ class RuntimeConfig(Section):
     """Processes that encode the training pairs (text to ids) while the data are prepared; the result does not depend on it. absent: one for each 250,000 pairs, at most one for each CPU; one where the system is not Linux."""
     compile: Switch | Literal["auto"] = "auto"
     """What torch.compile compiles. true: each layer, and on a GPU the loss. false: nothing. auto: on an NVIDIA GPU the loss, and the layers if the updates that are left are so many that this saves more time than it takes (docs/scaling.md); on other devices nothing."""
-    cuda_graphs: Switch = False
-    """Record the forward and backward pass of each shape of batch as a CUDA graph, and replay it: for small models on an NVIDIA GPU, which otherwise waits for the CPU to start each kernel. In translation, record the steps of a search. Batches are padded to few shapes, so dropout draws other masks than without this setting. Not for model.layer_dropout, runtime.sharding: full or training.batch_tokens: auto."""
+    cuda_graphs: Switch | Literal["auto"] = "auto"
+    """Record the forward and backward pass of each shape of batch as a CUDA graph, and replay it: for small models on an NVIDIA GPU, which otherwise waits for the CPU to start each kernel. In translation, record the steps of a search. auto: in translation, and in the training of a model so small that a GPU would wait (docs/scaling.md). Batches are padded to few shapes, so dropout draws other masks than without this setting. true is not for model.layer_dropout, runtime.sharding: full or training.batch_tokens: auto."""
     sharding: Literal["none", "full"] = "none"
     """How several processes (torchrun) hold the model. none: each holds all of it. full: each holds a part of all weights, gradients and moments (FSDP2), for a training that does not fit into the memory of one GPU; all weights are put together on each GPU for a validation, so they must fit there. training.batch_tokens must then be a number."""
     stuck_after_seconds: Positive | None = None
@@ -547,7 +547,7 @@ class Config(Section):
             self._check_alignment()
         if self.runtime.sharding == "full":
             self._check_sharding()
-        if self.runtime.cuda_graphs:
+        if self.runtime.cuda_graphs is True:
             self._check_cuda_graphs()
         metric = self.training.best_metric
         is_trained = bool(info.context and info.context.get("is_trained"))
@@ -636,7 +636,7 @@ class Config(Section):
             ("training.noise", training.noise is not None, "changes the words of a pair"),
             ("data.streaming", isinstance(data, FilesData) and data.streaming, "stores no pairs"),
             ("runtime.compile", self.runtime.compile is True, "compiles layers that keep no attention weights"),
-            ("runtime.cuda_graphs", self.runtime.cuda_graphs, "records passes that keep no attention weights"),
+            ("runtime.cuda_graphs", self.runtime.cuda_graphs is True, "records passes that keep no attention weights"),
         ):
             if is_set:
                 raise Contradiction(

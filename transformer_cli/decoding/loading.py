@@ -190,7 +190,7 @@ def load_run(
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
-        if "runtime.cuda_graphs" in overridden and config.runtime.cuda_graphs:
+        if "runtime.cuda_graphs" in overridden and config.runtime.cuda_graphs is True:
             _require_recorded_steps(config, is_alone=len(runs) == 1)
         if len(runs) > 1 and config.decoding.shortlist is not None:
             raise ConfigError(

@@ -622,5 +622,5 @@ def engine_of(model: Transformer, target_tokenizer: Tokenizer, config: Config, m
         byte_pieces=target_tokenizer.byte_pieces,
         continuing_ids=lambda: target_tokenizer.continuing_ids,
         word_edges=lambda: target_tokenizer.word_edges,
-        records_steps=config.runtime.cuda_graphs and machine.device.type == "cuda",
+        records_steps=config.runtime.cuda_graphs is not False and machine.device.type == "cuda",
     )

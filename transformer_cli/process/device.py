@@ -69,7 +69,7 @@ def prepare_machine(config: "RuntimeConfig") -> Machine:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     keep_freed_memory()
-    if torch.version.cuda is not None and not config.cuda_graphs:
+    if config.cuda_graphs is False:
         let_segments_grow()
     device = _choose_device(config.device)
     # The name says cuda, but attention on a CPU follows it too, and has a flash kernel that suits it.
@@ -99,7 +99,7 @@ def require_training_precision(config: "RuntimeConfig") -> None:
 
 def require_cuda_graphs(config: "RuntimeConfig", machine: Machine) -> None:
     """Raise ConfigError if a training asks for CUDA graphs on a device that has none."""
-    if config.cuda_graphs and machine.device.type != "cuda":
+    if config.cuda_graphs is True and machine.device.type != "cuda":
         raise ConfigError(
             f"runtime.cuda_graphs: true needs an NVIDIA GPU, but the device is: {machine.describe()}",
             hint="--set runtime.cuda_graphs=false",
@@ -404,7 +404,8 @@ def let_segments_grow() -> None:
     Nearly each batch has sizes of its own; near the limit of memory, segments that cannot grow would hold the free memory in pieces.
     PyTorch reads the variable at its first allocation on a GPU. (CUDA graphs have few sizes and memory of their own.)
     """
-    if sys.platform == "linux" and not any(name in os.environ for name in _ALLOCATOR_SETTINGS):
+    is_possible = torch.version.cuda is not None and sys.platform == "linux"
+    if is_possible and not any(name in os.environ for name in _ALLOCATOR_SETTINGS):
         os.environ[_ALLOCATOR_SETTINGS[0]] = "expandable_segments:True"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration.recorded_passes import are_recorded
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, Checkpoint, RunFolder, open_checkpoint
 from transformer_cli.checkpoint.trained_files import TrainedModel, find_run, load_trained
 from transformer_cli.config import Config, ModelConfig
@@ -424,8 +425,9 @@ def require_memory_for_training(
     trained = f"{built} with gradients and the state of {config.training.optimizer}{with_average}"
     trained += ", and the gradients that are sent" * is_sending
     # A recorded pass makes gradients of its own; while it is recorded, those of the update are kept aside.
-    needed += 2 * of_parameters * config.runtime.cuda_graphs
-    trained += ", and the gradients of a recorded pass" * config.runtime.cuda_graphs
+    is_recorded = are_recorded(config, device)
+    needed += 2 * of_parameters * is_recorded
+    trained += ", and the gradients of a recorded pass" * is_recorded
     if is_sharded:
         # The average, too, is made on the CPU, and then cut.
         built, built_bytes = built + with_average, of_parameters + average

@@ -29,6 +29,7 @@ from transformer_cli.acceleration.accelerate import (
     planned_compilation,
 )
 from transformer_cli.acceleration.native_kernels import kernel_level
+from transformer_cli.acceleration.recorded_passes import are_recorded
 from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
 from transformer_cli.checkpoint.limits import Counts, is_finished, limits_reached
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, Checkpoint, Retention, RunFolder, Snapshot, goodness
@@ -50,6 +51,7 @@ from transformer_cli.process import plain_form
 from transformer_cli.process.device import (
     Machine,
     environment,
+    let_segments_grow,
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
@@ -248,8 +250,9 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     for name in config.validation.scores:
         metric_of(name)
     machine = prepare_machine(config.runtime)
-    if config.runtime.cuda_graphs:
-        require_cuda_graphs(config.runtime, machine)
+    require_cuda_graphs(config.runtime, machine)
+    if machine.device.type == "cuda" and not are_recorded(config, machine.device):
+        let_segments_grow()
     if not (launch.is_alone and config.runtime.sharding == "none"):
         machine = place_on_device(machine, launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
@@ -572,6 +575,9 @@ def build_session(
     if compilation.layers:
         compile_layers(model)
     objective = build_objective(config.training, vocab_sizes[1], machine.device, is_compiled=compilation.loss)
+    runner = build_runner(config, model, optimizer, objective, machine, processes)
+    if runner.recorded is not None and processes.is_main:
+        logger.info("runtime.cuda_graphs: %s; the GPU repeats recorded passes", str(config.runtime.cuda_graphs).lower())
     experiment = Experiment(
         model=model,
         optimizer=optimizer,
@@ -579,7 +585,7 @@ def build_session(
         updates=updates,
         training=config.training,
         machine=machine,
-        runner=build_runner(config, model, optimizer, objective, machine, processes),
+        runner=runner,
         seed=config.seed,
         average=average,
     )

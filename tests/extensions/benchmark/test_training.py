@@ -85,8 +85,8 @@ def test_no_smaller_batch_is_suggested_that_has_as_much_padding() -> None:
 def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
     on_gpu = situation(
         "runtime.compile=true",
-        "runtime.cuda_graphs=true",
         machine=machine_facts(device="cuda"),
+        are_passes_recorded=True,
         num_batches=10_000,
         fixed_bytes=GIGABYTE,
     )

@@ -205,7 +205,7 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     def speed(one: Subject, unit: str) -> float:
         return measuring.speed_of([one.translate(lines, beam_size)], unit)
 
-    is_recorded = subject.config.runtime.cuda_graphs
+    is_recorded = subject.config.runtime.cuda_graphs is not False
     worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), is_recorded)
     found = advice.advised(decoding_limit(greedy, beam), worth, subject, speed, pacing)
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]

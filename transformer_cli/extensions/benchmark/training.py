@@ -257,6 +257,7 @@ class Situation(NamedTuple):
     fixed_bytes: int  # of libraries, weights, gradients and optimizer: not larger with the batch
     padding_at: Mapping[int, float]  # the share of padding for other training.batch_tokens
     are_layers_compiled: bool = False
+    are_passes_recorded: bool = False
 
 
 def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing: measuring.Pacing) -> Figures:
@@ -279,6 +280,7 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
             fixed_bytes=fixed,
             padding_at=_padding_of_smaller_batches(trainee, data),
             are_layers_compiled=trainee.session.compilation.layers,
+            are_passes_recorded=experiment.runner.recorded is not None,
         )
 
         def speed(one: Trainee, unit: str) -> float:
@@ -306,7 +308,7 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     logger.info("measuring the speed of updates")
     measuring.start_measuring(machine.device)
     speed = trainee.train(pacing.speed_seconds, **limits)
-    memory = measuring.peak_memory(machine.device, has_graphs=config.runtime.cuda_graphs)
+    memory = measuring.peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
     flop_of = measuring.flop_counter(trainee.experiment.model, trains=True)
@@ -396,7 +398,7 @@ def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
         gain = 1.05 if is_waiting else 1.2
         yield advice.setting("the layers are not compiled", "runtime.compile=true", gain)
     may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
-    if runtime.cuda_graphs or not may_record:
+    if situation.are_passes_recorded or not may_record:
         return
     change = "runtime.cuda_graphs=true"
     if is_waiting:
