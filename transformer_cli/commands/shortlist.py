@@ -102,7 +102,7 @@ def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":
             f"{path}: no such file; a shortlist is learned from the training pairs",
             hint=_hint_without_pairs(loaded, run),
         )
-    train = EncodedCorpus.open(path, num_corpora=num_corpora(loaded.config))
+    train = EncodedCorpus.open(path, num_corpora=num_corpora(loaded.config, with_reversed=False))
     if not len(train):
         raise UsageError(f"{path}: no training pair")
     return train

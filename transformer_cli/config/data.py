@@ -229,9 +229,14 @@ class LanguageData(DataSection):
         return (written, written.reverse) if self.both_directions else (written,)
 
 
-def check_languages(directions: Sequence[Direction]) -> None:
+def check_vocabularies(data: LanguageData) -> None:
     """Refuse a language of both sides, if each side has a vocabulary of its own."""
-    sources, targets = map(set, zip(*directions, strict=True))
+    if getattr(data, "reversed_epochs", None) is not None:
+        raise Contradiction(
+            "data.reversed_epochs makes each language a source and a target, so both sides need one vocabulary",
+            hint="set tokenizer.shared: true, or leave out data.reversed_epochs",
+        )
+    sources, targets = map(set, zip(*data.directions, strict=True))
     if len(targets) > 1 and (both := sorted(sources & targets)):
         raise Contradiction(
             f"{both[0]} is a source language and also a target language, so both sides need one vocabulary",
@@ -374,6 +379,8 @@ class _DrawnSplits(LanguageData):
     """How much of the corpora without a split becomes test pairs."""
     temperature: Annotated[float, Field(strict=True, gt=1.0, le=1000.0)] | None = None
     """Sampling temperature T of several corpora, instead of weights: the share of a corpus in an epoch is proportional to n^(1 / T), where n is the number of its training pairs; an epoch has as many pairs as all corpora together (Arivazhagan et al. 2019, who use 5). Absent: the weights decide."""
+    reversed_epochs: Count | None = None
+    """In so many first epochs, read each training pair also the other way round, with the tag <REVERSED> before the source: a small corpus then teaches more, and the last epochs teach the wanted direction alone (Gao et al. 2022, section 2.3). Translations need no tag. Needs tokenizer.shared."""
     streaming: Switch = False
     """For corpora that no disk holds: read the training pairs from the corpus while the model trains, in each epoch again, and keep no copy of them. They are shuffled, sorted by length and searched for duplicates among 50,000 pairs at a time, so the corpus should be in random order. Every corpus needs a split, and training.max_steps ends the run."""
     tokenizer_pairs: Count | None = None
@@ -393,6 +400,20 @@ class _DrawnSplits(LanguageData):
     def directions(self) -> tuple[Direction, ...]:
         corpora = range(len(self.corpora))
         return tuple(dict.fromkeys(one for index in corpora for one in self.directions_of(index)))
+
+    @model_validator(mode="after")
+    def _reversed_pairs_are_possible(self) -> Self:
+        if self.reversed_epochs is not None:
+            for setting, is_set, why in (
+                ("both_directions", self.both_directions, "reads all pairs the other way round in each epoch"),
+                ("streaming", self.streaming, "stores no pairs that could be turned round"),
+            ):
+                if is_set:
+                    raise Contradiction(
+                        f"data.reversed_epochs is set, but data.{setting}: true {why}",
+                        hint=f"leave out data.reversed_epochs or data.{setting}",
+                    )
+        return self
 
     @model_validator(mode="after")
     def _pairs_are_left_for_training(self) -> Self:

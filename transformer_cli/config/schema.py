@@ -22,7 +22,7 @@ from transformer_cli.config.data import (
     SequencesData,
     Text,
     TokenizerConfig,
-    check_languages,
+    check_vocabularies,
 )
 from transformer_cli.config.decoding import DecodingConfig
 from transformer_cli.config.section import (
@@ -540,7 +540,7 @@ class Config(Section):
         if self.model.tie_embeddings == "all" and not self.tokenizer.shared:
             raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
         if isinstance(self.data, LanguageData) and not self.tokenizer.shared:
-            check_languages(self.data.directions)
+            check_vocabularies(self.data)
         if any(getattr(self.training, name) is not None for name in _RARELY_SET):
             self._check_rarely_set()
         if self.training.guided_alignment is not None or isinstance(self.data, FilesData):
@@ -634,6 +634,11 @@ class Config(Section):
             ("training.bpe_dropout", training.bpe_dropout is not None, "cuts words anew in each epoch"),
             ("training.unigram_alpha", training.unigram_alpha is not None, "cuts words anew in each epoch"),
             ("training.noise", training.noise is not None, "changes the words of a pair"),
+            (
+                "data.reversed_epochs",
+                isinstance(data, FilesData) and data.reversed_epochs is not None,
+                "turns pairs round",
+            ),
             ("data.streaming", isinstance(data, FilesData) and data.streaming, "stores no pairs"),
             ("runtime.compile", self.runtime.compile is True, "compiles layers that keep no attention weights"),
             ("runtime.cuda_graphs", self.runtime.cuda_graphs is True, "records passes that keep no attention weights"),

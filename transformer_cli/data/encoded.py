@@ -88,7 +88,7 @@ class EncodedCorpus:
 
     Args:
         content: the bytes of a file of `write_encoded`, as a buffer of pyarrow.
-        num_corpora: how many corpora there are; the last ones may have no pairs.
+        num_corpora: how many corpora are seen; the last ones may have no pairs, and pairs of further ones are not seen.
     """
 
     def __init__(self, content: Any, *, num_corpora: int) -> None:
@@ -102,7 +102,7 @@ class EncodedCorpus:
         self._links = _Lists(table.column("links"), content) if has_links else None
         sizes = np.zeros(num_corpora, np.int64)
         for chunk in table.column("corpus").chunks:
-            sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)
+            sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)[:num_corpora]
         self.corpus_sizes: list[int] = sizes.tolist()
 
     @classmethod

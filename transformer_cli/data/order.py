@@ -157,12 +157,17 @@ def epoch_order(lengths: Lengths, corpus_sizes: Sequence[int], config: Config) -
 def _weights(
     corpus_sizes: Sequence[int], data: FilesData | HubData
 ) -> Sequence[float] | Callable[[int], Sequence[float]]:
-    corpora = data.corpora
-    if data.temperature is not None:
-        return tempered_weights(corpus_sizes, data.temperature)
-    if any(isinstance(corpus.weight, tuple) for corpus in corpora):
-        return lambda epoch: [corpus.weight_in(epoch) for corpus in corpora]
-    return [corpus.weight_in(0) for corpus in corpora]
+    corpora, until = data.corpora, data.reversed_epochs
+
+    def written(epoch: int) -> list[float]:
+        if data.temperature is not None:
+            return tempered_weights(corpus_sizes[: len(corpora)], data.temperature)
+        return [corpus.weight_in(epoch) for corpus in corpora]
+
+    if until is not None:
+        return lambda epoch: [*(of := written(epoch)), *(of if epoch < until else [0.0] * len(of))]
+    changes = data.temperature is None and any(isinstance(corpus.weight, tuple) for corpus in corpora)
+    return written if changes else written(0)
 
 
 def tempered_weights(sizes: Sequence[int], temperature: float) -> list[float]:

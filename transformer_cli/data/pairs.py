@@ -200,6 +200,19 @@ class StoredText:
                 yield from rows.column(side).to_pylist()
 
 
+def write_reversed(written: Path, path: Path, num_corpora: int) -> None:
+    """Write the pairs of a file of `write_text` the other way round, each in the corpus of its own number plus the number of corpora."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    schema = rows_of([]).schema
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        for rows in read_rows(written):
+            source, target, corpus, *rest = rows.columns
+            numbers = compute.add(corpus, pa.scalar(num_corpora, pa.uint16()))
+            writer.write_batch(pa.record_batch([target, source, numbers, *rest], schema=schema))
+
+
 def read_rows(path: Path) -> Iterator[PairRows]:
     """The pairs of an Arrow file, 10,000 at a time."""
     import pyarrow as pa

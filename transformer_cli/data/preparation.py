@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from transformer_cli.data.pairs import (
     read_rows,
     read_validation_pairs,
     rows_of,
+    write_reversed,
     write_text,
     write_validation_pairs,
 )
@@ -238,12 +240,18 @@ def _build(
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
+    if has_reversed_pairs(config.data):
+        turned = folder / f"{TEXT}.reversed"
+        write_reversed(text, turned, len(config.data.corpora))
+        chunks = chain(chunks, encoded_text(turned, num_pairs, tokenizers, config, DataReport()))
     has_links = config.training.guided_alignment is not None
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
     # The sequences of a task are no text.
     if not isinstance(config.data, SequencesData) and _is_all_read(config.data, reading):
         write_seen_words(folder / SEEN_WORDS, seen_words_in(read_rows(text), config.data))
     text.unlink()
+    if has_reversed_pairs(config.data):
+        turned.unlink()
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
@@ -390,9 +398,16 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: b
     return all(given.to_file() == there.to_file() for given, there in both)
 
 
-def num_corpora(config: Config) -> int:
-    """How many corpora the config has."""
-    return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1
+def num_corpora(config: Config, *, with_reversed: bool = True) -> int:
+    """How many corpora the encoded pairs have: those of the config, then as many of reversed pairs with `data.reversed_epochs`."""
+    if not isinstance(config.data, FilesData | HubData):
+        return 1
+    return len(config.data.corpora) * (2 if with_reversed and has_reversed_pairs(config.data) else 1)
+
+
+def has_reversed_pairs(data: DataConfig) -> TypeGuard[FilesData | HubData]:
+    """Whether the first epochs read each training pair the other way round, too."""
+    return isinstance(data, FilesData | HubData) and data.reversed_epochs is not None
 
 
 def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
@@ -583,6 +598,7 @@ _WITHOUT_EFFECT = {"root", "weight", "temperature", "max_dropped_share"}
 # Settings that came later, each with the value at which the ids are the same as before.
 _ABSENT_AT = {
     "data.both_directions": "false",
+    "data.reversed_epochs": "null",
     "data.cleaning.join_white_space": "false",
     "data.cleaning.normalize_invisible": "null",
     "data.streaming": "false",

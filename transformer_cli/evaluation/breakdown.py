@@ -123,7 +123,7 @@ def training_sources(config: Config, checkpoint: Path) -> EncodedCorpus | None:
     is_streamed = bool(getattr(config.data, "streaming", False))
     if run is None or is_streamed or not (run.data_folder / TRAIN).is_file():
         return None
-    return EncodedCorpus.open(run.data_folder / TRAIN, num_corpora=num_corpora(config))
+    return EncodedCorpus.open(run.data_folder / TRAIN, num_corpora=num_corpora(config, with_reversed=False))
 
 
 def rarest_word_frequencies(pipeline: TextPipeline, texts: Sequence[str], training: EncodedCorpus) -> list[int]:

@@ -20,6 +20,7 @@ from transformer_cli.config import (
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.normalization import (
+    REVERSED,
     SPECIALS,
     UNK,
     continues_word,
@@ -673,7 +674,8 @@ class SequenceFormat:
     tags: tuple[str, ...] = ()
     """For each of `data.directions`, the tag before its sources; empty if there is only one target language, and no `data.target_tag`."""
     corpus_tags: tuple[str | None, ...] = ()
-    """In training, the tag before each source of the corpus of this number; empty: no corpus has one."""
+    """In training, the tag before each source of the corpus of this number; empty: no corpus has one. With `data.reversed_epochs` the reversed pairs
+    of corpus C are a corpus of their own, with the number C plus the number of corpora."""
 
     @classmethod
     def of(cls, data: DataConfig) -> "SequenceFormat":
@@ -683,6 +685,8 @@ class SequenceFormat:
             has_tags = len(set(targets)) > 1 or data.target_tag
             corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
             of_corpora = tuple(corpus.tag for corpus in corpora)
+            if isinstance(data, FilesData | HubData) and data.reversed_epochs is not None:
+                of_corpora += (REVERSED,) * len(corpora)
             return cls(
                 tags=tuple(map(tag_of, targets)) if has_tags else (),
                 corpus_tags=of_corpora if any(of_corpora) else (),
