@@ -219,16 +219,25 @@ def test_files_for_validation_and_test_beside_two_text_files_are_told(
     (told,) = (line for line in capsys.readouterr().out.splitlines() if "beside" in line)
     names, _, command = told.partition(" lie beside: tfm init ")
     assert {*names.split(", ")} == {f"{name}.{end}" for name in (validation, "test") for end in ("en", "it")}
-    assert command.startswith(". --source-language it --target-language en takes them for validation and test;")
+    assert command.startswith(". --source-language it --target-language en takes each for its split;")
     data: Any = init(".", source_language="it", target_language="en").data
     splits = {corpus.source_path: corpus.split for corpus in data.corpora}
     assert splits == {"train.it": "train", f"{validation}.it": "validation", "test.it": "test"}
 
 
+@pytest.mark.long
+def test_a_test_file_alone_beside_two_text_files_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_sides(folder, PHRASES[:40], source="train.en", target="train.it")
+    write_sides(folder, PHRASES[40:], source="test.en", target="test.it")
+    init("train.en", "train.it")
+    (told,) = (line for line in capsys.readouterr().out.splitlines() if "beside" in line)
+    assert {*told.partition(" lie beside: ")[0].split(", ")} == {"test.en", "test.it"}
+    assert "tfm init . --source-language en --target-language it takes each for its split;" in told
+
+
 def test_other_files_beside_two_text_files_are_not_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only what the folder as a corpus would take so: text for validation in both languages, beside two files for training."""
+    """Only what the folder as a corpus would take so: text for validation or test in both languages, beside two files for training."""
     write_sides(folder, PHRASES, source="train.en", target="train.it")
-    write_sides(folder, PHRASES[:9], source="test.en", target="test.it")
     (folder / "dev.en").write_text("Yes.\n", encoding="utf-8")
     init("train.en", "train.it")
     write_sides(folder, PHRASES, source="phrases.en", target="phrases.it")

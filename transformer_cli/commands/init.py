@@ -351,8 +351,8 @@ def _beside(paths: Sequence[str], found: Survey) -> list[str]:
     languages = f"--source-language {found.data.source_language} --target-language {found.data.target_language}"
     shown = ", ".join(on_one_line(name, 50) for name in names[:_NUM_NAMED]) + ", ..." * (len(names) > _NUM_NAMED)
     return [
-        f"{shown} lie beside: tfm init {for_shell(Path(paths[0]).parent)} {languages} takes them for validation and test; "
-        "this config draws both from these two files."
+        f"{shown} lie beside: tfm init {for_shell(Path(paths[0]).parent)} {languages} takes each for its split; "
+        "this config draws validation and test from these two files."
     ]
 
 

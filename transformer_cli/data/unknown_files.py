@@ -247,18 +247,16 @@ def files_of_splits_beside(source: str, target: str, found: FilesData) -> list[s
     folder = Path(source).parent
     try:
         if not folder.samefile(Path(target).parent) or not any(
-            _split_named(path.name) == "validation" for path in folder.iterdir()
+            _split_named(path.name) in ("validation", "test") for path in folder.iterdir()
         ):
             return []
         corpora = _folder(folder, GivenFacts(None, None, found.source_language, found.target_language)).data.corpora
     except (TfmError, OSError):
         return []
     by_split = {path: one.split for one in corpora for path in (one.source_path, one.target_path) if path}
-    if {Path(one).name for one in (source, target)} != {
-        Path(path).name for path in by_split if by_split[path] == "train"
-    }:
-        return []
-    return [Path(path).name for path in by_split if by_split[path] != "train"]
+    held_out = [Path(path).name for path, split in by_split.items() if split in ("validation", "test")]
+    trained = {Path(path).name for path in by_split} - {*held_out}
+    return held_out if {Path(one).name for one in (source, target)} == trained else []
 
 
 def _split_named(name: str) -> SplitName | None:

@@ -42,6 +42,9 @@ TIE = 1e-3
 GREEDY = DecodingConfig(beam_size=1, allow_unknown=False)
 MIN_CHRF = 70.0
 """A quantised model whose translations are farther from ours than this is refused."""
+MIN_CHRF_OF_RANDOM_WORDS = 45.0
+"""No sentence decides what follows in these, so small roundings change more: 62 with the small model that comes along, whose sentences reach 98."""
+_RANDOM_WORDS = "texts of random words"
 
 
 class CheckedText(NamedTuple):
@@ -82,7 +85,7 @@ def checked_texts(files: TrainedFiles, pipeline: TextPipeline, lines: Sequence[s
     if stored and (chosen := _chosen(files, pipeline, iter(stored))):
         return CheckedTexts(chosen, "sentences of the validation split")
     random_lines = _random_lines(files, num_directions)
-    return CheckedTexts(_chosen(files, pipeline, random_lines), "texts of random words")
+    return CheckedTexts(_chosen(files, pipeline, random_lines), _RANDOM_WORDS)
 
 
 def _chosen(files: TrainedFiles, pipeline: TextPipeline, lines: Iterator[tuple[str, int]]) -> list[CheckedText]:
@@ -276,11 +279,15 @@ class Reference:
             target_language=self.translator.pipeline.data.directions[0].target,
         )
         found = {score.name: score.value for score in scores}
-        if found["chrF"] < MIN_CHRF:
+        is_random = self.checked.origin == _RANDOM_WORDS
+        least = MIN_CHRF_OF_RANDOM_WORDS if is_random else MIN_CHRF
+        if found["chrF"] < least:
             raise DataError(
                 f"the quantised model translates in another way than the float32 model: chrF {found['chrF']:.1f} "
-                f"between both, at least {MIN_CHRF:.0f} is expected",
-                hint="export without --quantize",
+                f"between both, at least {least:.0f} is expected",
+                hint="give --input FILE, with sentences in place of random words; or export without --quantize"
+                if is_random
+                else "export without --quantize",
             )
         return tuple(found.items())
 
