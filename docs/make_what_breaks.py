@@ -58,13 +58,12 @@ def lines() -> Iterator[str]:
 
 def _section(ablation: Ablation) -> Iterator[str]:
     yield f"## {ablation.name}\n"
-    yield f"*{ablation.subject[0].upper()}{ablation.subject[1:]}.* `tfm ablate {ablation.name}`, {ablation.cpu_seconds} CPU seconds.\n"
+    yield f"*{ablation.subject[0].upper()}{ablation.subject[1:]}.* `tfm ablate {ablation.name}`\n"
     yield f"{ablation.question}\n"
     yield from (f"{number}. {option}" for number, option in enumerate(ablation.options, start=1))
     yield f"\n<details><summary>Answer</summary>\n\n**{ablation.right}.** {ablation.came_out}\n"
     yield f"![{_described(ablation)}](pictures/ablations/{ablation.name}.png)\n"
-    yield f"**Why:** {ablation.why}\n"
-    yield f"**Read on:** {ablation.read_on}.\n\n</details>\n"
+    yield f"**Why:** {ablation.why}\n\n</details>\n"
 
 
 def _described(ablation: Ablation) -> str:
