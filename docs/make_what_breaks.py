@@ -58,7 +58,7 @@ def lines() -> Iterator[str]:
 
 def _section(ablation: Ablation) -> Iterator[str]:
     yield f"## {ablation.name}\n"
-    yield f"*{ablation.subject[0].upper()}{ablation.subject[1:]}.* `tfm ablate {ablation.name}`\n"
+    yield f"*{ablation.subject[0].upper()}{ablation.subject[1:]}.*\n"
     yield f"{ablation.question}\n"
     yield from (f"{number}. {option}" for number, option in enumerate(ablation.options, start=1))
     yield f"\n<details><summary>Answer</summary>\n\n**{ablation.right}.** {ablation.came_out}\n"
