@@ -24,25 +24,21 @@ tfm ablate no-causal-mask --set seed=2   # the same with another seed; --set tak
 tfm ablate no-causal-mask --answer       # only the answer
 ```
 
-- An ablation takes at most two minutes on one idle core. It uses one thread and float32, so the same machine gives the same
-  figures again. The models are small and the trainings short: the direction of a difference is what counts.
-- The runs lie in `ablations/NAME` of the current folder, or in the folder of `--output`. Because they are not under `runs/`,
-  `tfm translate` without `--run` never takes a broken model. `tfm explain --run ablations/no-positions/no-positions "1 2 3 4 5"`
-  looks into one of them.
+- An ablation takes about two minutes at most on one idle core. The models are small and the trainings short: the direction of a
+  difference is what counts. The figures are those of one run each, with seed 1.
+- The runs lie in `ablations/NAME` of the current folder, or in the folder of `--output`, and not under `runs/`, so that
+  `tfm translate` does not take a broken model. `tfm explain --run ablations/no-positions/no-positions "1 2 3 4 5"` looks into one.
 - "Right tokens if the target is given" is the accuracy with teacher forcing: at each place, the model reads the true tokens before
   it. "Right symbols when generated" counts what it writes by itself.
-- The figures are those of one run each, with seed 1, on two Xeon cores that other programs used too. CPU seconds include the
-  measurements.
 
 """
 TAIL = """\
 ## How a part is taken away
 
-Some parts are settings: without positions, the config has `model.positions: none`. Four parts are no settings, because nobody
-wants a model without them: the causal mask, cross-attention, the scaling of the scores, and residual connections. For
-them, `tfm ablate` puts another function in the place of the usual one, for as long as the ablation runs
-(`transformer_cli/extensions/lessons/laboratory.py`). Then it deletes the checkpoints of this run. Other commands would load the weights into a
-whole model, and what they print would be wrong.
+Some parts are settings, such as `model.positions: none`. Four are not: the causal mask, cross-attention, the scaling of the scores,
+and residual connections. For them, `tfm ablate` replaces a function of the model while it runs
+(`transformer_cli/extensions/lessons/laboratory.py`), and then deletes the checkpoints of this run: other commands would load the
+weights into a whole model.
 """
 
 
@@ -62,13 +58,12 @@ def lines() -> Iterator[str]:
 
 def _section(ablation: Ablation) -> Iterator[str]:
     yield f"## {ablation.name}\n"
-    yield f"*{ablation.subject[0].upper()}{ablation.subject[1:]}.* `tfm ablate {ablation.name}`, {ablation.cpu_seconds} CPU seconds.\n"
+    yield f"*{ablation.subject[0].upper()}{ablation.subject[1:]}.*\n"
     yield f"{ablation.question}\n"
     yield from (f"{number}. {option}" for number, option in enumerate(ablation.options, start=1))
     yield f"\n<details><summary>Answer</summary>\n\n**{ablation.right}.** {ablation.came_out}\n"
     yield f"![{_described(ablation)}](pictures/ablations/{ablation.name}.png)\n"
-    yield f"**Why:** {ablation.why}\n"
-    yield f"**Read on:** {ablation.read_on}.\n\n</details>\n"
+    yield f"**Why:** {ablation.why}\n\n</details>\n"
 
 
 def _described(ablation: Ablation) -> str:

@@ -126,13 +126,9 @@ ATTENTION = (
             "Nothing: it guesses, and its loss is that of 10 equally probable symbols, 2.3.",
         ),
         right=2,
-        came_out="Seed 1: a validation loss of 0.05 with positions and of 1.00 without them. Without positions, 0.2 % of the sequences are right from the first symbol to the last, with positions 90.8 %. From 1 2 3 4 5 6 it makes 6 1 5 4 2 3: the right symbols in a wrong order.",
-        why="Attention is a weighted mean over a set, so an encoder without positions makes the same vectors from "
-        "1 2 3 and from 3 2 1, only in another order, and the decoder reads them as a set. It learns which symbols are "
-        "in the source and how often. It also knows which of them it has written, because its own causal mask lets it count. "
-        "What it cannot know is which symbol stood last. The later symbols of a target are therefore easier than the "
-        "first: fewer remain to choose from.",
-        read_on="transformer_cli/model/layers.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
+        came_out="Seed 1: without positions 0.2 % of the sequences are right from the first symbol to the last, with positions 90.8 %. From 1 2 3 4 5 6 it makes 6 1 5 4 2 3: the right symbols in a wrong order.",
+        why="Attention is a weighted mean over a set, so an encoder without positions makes the same vectors from 1 2 3 and from 3 2 1, only in another order, and the decoder reads them as a set. It learns which symbols are in the source and how often, but it cannot know which of them stood last.",
+        read_on="transformer_cli/model/layers.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none`",
         cpu_seconds=25,
     ),
     Ablation(
@@ -156,11 +152,8 @@ ATTENTION = (
             "The loss does not fall.",
         ),
         right=1,
-        came_out="Seed 1: after 500 updates the training loss is 0.36 without the mask and 1.71 with it. The validation loss, 0.39 and 2.16, does not warn, because the decoder sees the whole target there too: with the target given, 98.5 % of the tokens are right. When it generates, it writes nothing at all for any sentence, so BLEU is 0. The usual model has BLEU 26.7 and writes Dov'è la stazione?",
-        why="The token that a position must predict is the input of the next position. So the decoder learns to look one "
-        "position ahead, and it does not need the source. When it generates, there is no next position yet, and it has learned "
-        "nothing else. A loss near 0 on real text is a sign of this error: a sentence has several good translations, so nobody can "
-        "know each word before it is written.",
+        came_out="Seed 1: after 500 updates the training loss is 0.36 without the mask and 1.71 with it. The validation loss does not warn, because the decoder sees the whole target there too. When it generates, it writes empty translations; the usual model has BLEU 26.7.",
+        why="The token that a position must predict is the input of the next position. So the decoder learns to look one position ahead, and it does not need the source. When it generates, there is no next position yet, and it has learned nothing else. A loss near 0 on real text is a sign of this error: a sentence has several good translations.",
         read_on="transformer_cli/model/layers.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
         cpu_seconds=92,
     ),
@@ -184,11 +177,8 @@ ATTENTION = (
             "It diverges, because gradients no longer reach the encoder.",
         ),
         right=2,
-        came_out="Seed 1: a validation loss of 2.215; with cross-attention it is 0.006. The least possible loss without the source is 2.18. From 1 2 3 4 5 6 it makes 5 5 5 5 3.",
-        why="Cross-attention is the only way from the source to the target. Without it the decoder is a language model of "
-        "random symbols, and nothing is better than 1/10 for each symbol, whose loss is ln 10 = 2.30. The end is easier: there are "
-        "only 4 lengths. A mean target has 6.5 symbols and one [EOS], so the least possible loss is "
-        "(6.5 ln 10 + ln 4) / 7.5 = 2.18 nats per token.",
+        came_out="Seed 1: a validation loss of 2.215; with cross-attention it is 0.006.",
+        why="Cross-attention is the only way from the source to the target. Without it the decoder is a language model of random symbols, and nothing is better than 1/10 for each symbol, whose loss is ln 10 = 2.30. The end is easier, because there are only 4 lengths.",
         read_on="transformer_cli/model/layers.py: DecoderLayer; `tfm explain` shows cross-attention",
         cpu_seconds=26,
     ),
@@ -211,10 +201,8 @@ ATTENTION = (
             "The loss becomes NaN.",
         ),
         right=2,
-        came_out="Seed 1: after 300 updates the validation loss is 1.63; with scaling it is 0.005. When it generates, 23.7 % of the symbols are right, with scaling 99.9 %. The loss goes on falling, but slowly.",
-        why="The product of two random vectors of K numbers has a standard deviation that grows with sqrt(K). With large "
-        "scores, softmax gives one position almost all the weight, from the first step on. There its gradient is almost 0, so "
-        "attention cannot learn to look elsewhere. In a wide head the effect is strong; with 4 heads of 16 numbers it is weaker.",
+        came_out="Seed 1: after 300 updates the validation loss is 1.63; with scaling it is 0.005.",
+        why="The product of two random vectors of K numbers has a standard deviation that grows with sqrt(K). With large scores, softmax gives one position almost all the weight. There its gradient is almost 0, so attention learns slowly to look elsewhere.",
         read_on="transformer_cli/model/layers.py: attention_weights; Vaswani et al. 2017, section 3.2.1, footnote 4",
         cpu_seconds=37,
     ),
@@ -238,8 +226,8 @@ ATTENTION = (
             "It learns the task much faster.",
         ),
         right=2,
-        came_out="Seed 1: with one head 88.8 % of the sequences are right, with 4 heads 97.0 %; the validation loss is 0.058 and 0.028. The curves run side by side.",
-        why="Heads let one layer read several places at once. Sorting needs counts more than places, and the model has two layers in which it can look one after the other, so one head is enough for most sequences. Not each part of the paper breaks a small experiment when it is taken away. In the paper's own comparison one head costs 0.9 BLEU.",
+        came_out="Seed 1: with one head 88.8 % of the sequences are right, with 4 heads 97.0 %.",
+        why="Heads let one layer read several places at once. Sorting needs counts more than places, and the model has two layers in which it can look one after the other, so one head is enough for most sequences. In the paper's own comparison one head costs 0.9 BLEU.",
         read_on="transformer_cli/model/layers.py: MultiHeadAttention; Vaswani et al. 2017, section 3.2.2 and table 3, rows (A)",
         cpu_seconds=24,
     ),
@@ -267,10 +255,8 @@ LEARNING = (
             "The loss becomes NaN at once.",
         ),
         right=2,
-        came_out="Seed 1: after 300 updates the validation loss is 1.76; with residual connections it is 0.007. With the target given, 27.5 % of the tokens are right, which is little more than guessing.",
-        why="With x + f(x), the token and its position are a part of the sum that each layer reads, and the gradient reaches "
-        "each layer directly. Without it, all information must pass through each of the 15 sub-layers, and attention with random weights mixes "
-        "all positions into one mean. After a few such layers the positions can hardly be told apart.",
+        came_out="Seed 1: after 300 updates the validation loss is 1.76; with residual connections it is 0.007.",
+        why="With x + f(x), the token and its position are a part of the sum that each layer reads, and the gradient reaches each layer directly. Without it, the information must pass through each sub-layer, and attention with random weights mixes all positions into one mean.",
         read_on="transformer_cli/model/layers.py: pre; He et al. 2016; Vaswani et al. 2017, section 3.1",
         cpu_seconds=34,
     ),
@@ -301,8 +287,8 @@ LEARNING = (
             "Post-norm without warm-up learns fastest, because its first steps are large.",
         ),
         right=2,
-        came_out="Seed 1: after 300 updates the validation loss of pre-norm is 0.02, that of post-norm with warm-up 1.19, and that of post-norm without warm-up 1.36. Pre-norm has 99.6 % of the symbols right when it generates, both others have 26.5 %. So the warm-up helps, but here the place of the norm matters much more.",
-        why="With pre-norm, the path of residual connections is free from the first layer to the last, and so is the path of the gradient. With post-norm, each sum is normalised, and the gradient passes through 12 norms in the encoder and 18 in the decoder. At the start the gradients of the last layers are then large (Xiong et al. 2020), so the first updates must be small: the warm-up. Post-norm models do learn with more updates and a smaller rate; configs/memorise-shifted.yaml is one.",
+        came_out="Seed 1: after 300 updates the validation loss of pre-norm is 0.02, that of post-norm with warm-up 1.19, and that of post-norm without warm-up 1.36. So the warm-up helps, but here the place of the norm matters more.",
+        why="With pre-norm, the path of residual connections is free from the first layer to the last, and so is the path of the gradient. With post-norm, each sum is normalised. At the start the gradients of the last layers are then large (Xiong et al. 2020), so the first updates must be small: the warm-up. Post-norm models do learn with more updates and a smaller rate; configs/memorise-shifted.yaml is one.",
         read_on='transformer_cli/model/layers.py: pre, post; Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture"',
         cpu_seconds=87,
     ),
@@ -327,8 +313,8 @@ LEARNING = (
             "The validation loss rises while the training loss falls.",
         ),
         right=2,
-        came_out="Seed 1: both losses are 0.000 (0.008 and 0.006 with the shift). When it generates, 10.2 % of the symbols are right, as many as by chance, and 1 2 3 4 5 6 becomes 8 8 8 8 8 8. With the shift, 99.8 % are right.",
-        why="The right answer is the input, so the decoder only has to pass it on: the loss is almost 0 from the first report on. The validation loss does not warn, because it is computed with the same input. Only generating shows the error. There the input is the token that was written last, and the model writes it again and again.",
+        came_out="Seed 1: both losses are 0.000. When it generates, 10.2 % of the symbols are right, as by chance; with the shift, 99.8 % are right.",
+        why="The right answer is the input, so the decoder only has to pass it on. The validation loss does not warn, because it is computed with the same input. Generating shows the error: there the input is the token that was written last, and the model writes it again and again.",
         read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; transformer_cli/data/updates.py",
         cpu_seconds=26,
     ),
@@ -357,8 +343,8 @@ TEXT = (
             "All figures stay within 1 %.",
         ),
         right=1,
-        came_out="Seed 1: without smoothing the validation loss is 3.66 instead of 3.80, the perplexity 38.7 instead of 44.7, and the mean probability of the best token 32.4 % instead of 29.2 %. The best token is right in 37.5 % and 37.0 % of the places, and BLEU is 1.9 and 1.7 after so short a training: no difference that one run could prove. The smoothed model is less sure than it is right, so its calibration error is larger, 7.8 % instead of 5.1 %.",
-        why="With smoothing, the best probability for the true token is 0.9 and a little: the model is trained to keep the rest for other tokens. That costs likelihood, so the loss that is measured is higher, and the mean probability is lower. A search takes the most probable token, whether its probability is 0.6 or 0.9. Therefore perplexities of models with and without smoothing must not be compared.",
+        came_out="Seed 1: without smoothing the validation loss is 3.66 instead of 3.80, and the mean probability of the best token 32.4 % instead of 29.2 %.",
+        why="With smoothing, the best probability for the true token is 0.9 and a little: the model is trained to keep the rest for other tokens. That costs likelihood, so the loss that is measured is higher, and the mean probability is lower. Therefore perplexities of models with and without smoothing must not be compared.",
         read_on="transformer_cli/model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; transformer_cli/evaluation/confidence.py",
         cpu_seconds=61,
     ),
@@ -382,8 +368,8 @@ TEXT = (
             "Nowhere: 300 words cover nearly all of the text.",
         ),
         right=2,
-        came_out="Seed 1: with 300 words the validation loss is 1.41, with all words 3.80, with 300 subwords 2.48. But 51 % of the words of the translations are [UNK]; with all words and with subwords, none is. After so short a training even BLEU prefers the 300 words (4.1, 1.7 and 1.1), because [UNK] in the right place costs less than a wrong sentence.",
-        why="All words outside the vocabulary become one token, [UNK], and what they mean is lost before the model reads them. In the target, [UNK] is the most frequent token and easy to predict, so the loss is low. Losses and perplexities of different vocabularies must not be compared. Subwords have no unknown words: 300 pieces, single letters among them, make up every word. The price is longer sequences, and a model that must learn to spell.",
+        came_out="Seed 1: with 300 words the validation loss is 1.41, with all words 3.80, with 300 subwords 2.48. But 51 % of the words of the translations are [UNK]; with subwords, none is.",
+        why="The words outside the vocabulary become one token, [UNK], and what they mean is lost before the model reads them. In the target, [UNK] is frequent and easy to predict, so the loss is low. Losses and perplexities of different vocabularies must not be compared. Subwords write such words in pieces; the price is longer sequences, and a model that must learn to spell.",
         read_on="transformer_cli/text/tokenizer.py; Sennrich et al. 2016; docs/judging.md",
         cpu_seconds=80,
     ),
@@ -413,9 +399,9 @@ TEXT = (
             "Both learn equally fast: training replaces the first numbers soon.",
         ),
         right=2,
-        came_out="Seed 1: after 300 updates the validation loss is 4.50 with Xavier's tables and 3.37 with PyTorch's; with the target given, 29 % and 45 % of the tokens are right. With seeds 2 and 3 the losses differ by 0.90 and 1.23. BLEU is 0.8 and 1.2 (seed 1), too low to compare. It is not always so: with whole words and a source table of its own, as in en-it.yaml, and d_model 128 it was the other way round after 500 updates, 2.16 with Xavier and 2.50 with PyTorch (seed 1).",
-        why="The vector of a token is its row of the table, times sqrt(128) = 11.3, plus the sinusoids of its position, which are about 0.7. Xavier's rule gives a table of V rows and D columns the standard deviation sqrt(2 / (V + D)), here 0.018, and 0.2 after the product. So at first a vector says where a token stands, and hardly which token it is. PyTorch begins the table of the output with 0.051, which is 0.6 after the product: token and position have about equal weight. With fewer tokens the entries by Xavier are larger. `model.init` changes the other matrices too, so this experiment alone does not prove that the table is the reason. On Multi30k, PyTorch's defaults were 0.6 nats ahead after each of three epochs; at the end of a longer training both had the same BLEU.",
-        read_on="transformer_cli/model/layers.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
+        came_out="Seed 1: after 300 updates the validation loss is 4.50 with Xavier's tables and 3.37 with PyTorch's. With whole words and a source table of its own, as in en-it.yaml, and d_model 128 it was the other way round after 500 updates: 2.16 with Xavier and 2.50 with PyTorch.",
+        why="The vector of a token is its row of the table, times sqrt(128) = 11.3, plus the sinusoids of its position, which are about 0.7. Xavier's rule gives a table of V rows and D columns the standard deviation sqrt(2 / (V + D)), here 0.018, and 0.2 after the product. So at first a vector says where a token stands, and hardly which token it is. PyTorch begins the table of the output with 0.051, which is 0.6 after the product. `model.init` changes the other matrices too, so this experiment alone does not prove that the table is the reason.",
+        read_on="transformer_cli/model/layers.py; docs/experiments.md, the effect of each choice of the model on Multi30k",
         cpu_seconds=64,
     ),
 )
