@@ -3,7 +3,6 @@
 BY_HAND = {
     "docs/corpora.md": (1, "tfm data check on Multi30k, which is not part of the repository"),
     "docs/corrections.md": (1, "messages about a file that the reader has corrected"),
-    "docs/documents.md": (8, "differences of files; they need the model of en-it.yaml"),
     "docs/exercises.md": (
         5,
         "a command that writes a folder, and checks of a folder that is partly filled in",
