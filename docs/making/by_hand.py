@@ -18,7 +18,7 @@ BY_HAND = {
     "docs/hugging_face.md": (4, "commands that the reader types, and exports of other runs"),
     "docs/path_of_data.md": (1, "a drawing"),
     "docs/real_text.md": (2, "the letter comes from a longer training than docs/run"),
-    "docs/serving.md": (8, "commands and files that the reader types, and a stream of a server"),
+    "docs/serving.md": (7, "commands and files that the reader types, and a stream of a server"),
     "docs/training.md": (1, "two lines of a log, to explain their words"),
     "docs/translating.md": (1, "a dialogue at a terminal, with docs/run"),
     "docs/the_page.md": (3, "commands that the reader types"),
