@@ -3,7 +3,6 @@
 BY_HAND = {
     "docs/corpora.md": (1, "tfm data check on Multi30k, which is not part of the repository"),
     "docs/corrections.md": (1, "messages about a file that the reader has corrected"),
-    "docs/documents.md": (8, "differences of files; they need the model of en-it.yaml"),
     "docs/exercises.md": (
         5,
         "a command that writes a folder, and checks of a folder that is partly filled in",
@@ -19,7 +18,7 @@ BY_HAND = {
     "docs/hugging_face.md": (4, "commands that the reader types, and exports of other runs"),
     "docs/path_of_data.md": (1, "a drawing"),
     "docs/real_text.md": (2, "the letter comes from a longer training than docs/run"),
-    "docs/serving.md": (8, "commands and files that the reader types, and a stream of a server"),
+    "docs/serving.md": (7, "commands and files that the reader types, and a stream of a server"),
     "docs/training.md": (1, "two lines of a log, to explain their words"),
     "docs/translating.md": (1, "a dialogue at a terminal, with docs/run"),
     "docs/the_page.md": (3, "commands that the reader types"),
