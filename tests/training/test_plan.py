@@ -118,6 +118,20 @@ def test_the_plan_of_whole_epochs_names_their_number_and_their_mean_size() -> No
     assert of_steps.endswith("3.2 epochs of 8 updates")
 
 
+def test_reversed_pairs_have_a_line_of_their_own_and_leave_updates_for_the_wanted_direction() -> None:
+    config = config_with(max_steps=1000)
+    config = config.model_copy(update={"data": config.data.model_copy(update={"reversed_epochs": 10})})
+    plan = replace(SPREADSHEET, updates_per_epoch=80, num_steps=1000, are_epochs_alike=False)
+    [first, *_] = plan.lines(config)
+    assert first.endswith(
+        "80 of them in the first epoch; half of its pairs are reversed ones, which only the first 10 epochs read"
+    )
+    assert not [line for line in warnings(plan, config) if "reversed" in line]
+    [told] = [line for line in warnings(replace(plan, num_steps=800), config) if "reversed" in line]
+    assert "so many epochs have about 800 updates" in told
+    assert "alone: 7 would take 70% of the 800 updates" in told
+
+
 def test_a_run_of_a_few_updates_is_a_trial_and_hears_nothing_about_intervals() -> None:
     for num_steps, named in ((20, []), (21, ["training.validate_every", "training.save_every"])):
         plan = replace(SPREADSHEET, num_steps=num_steps)

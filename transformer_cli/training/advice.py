@@ -135,7 +135,10 @@ class Plan:
             num_epochs, updates_per_epoch = training.max_epochs, round(self.num_steps / training.max_epochs)
         epochs = f"{num_epochs:,.1f} epochs of {updates_per_epoch:,} updates"
         if not self.are_epochs_alike:
-            epochs = f"{self.updates_per_epoch:,} of them in the first epoch; the weights of data.corpora change later"
+            later = "the weights of data.corpora change later"
+            if until := _reversed_epochs(config):
+                later = f"half of its pairs are reversed ones, which only the first {until:,} epochs read"
+            epochs = f"{self.updates_per_epoch:,} of them in the first epoch; {later}"
         return [
             f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
             f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, {epochs}",
@@ -158,6 +161,8 @@ def warnings(plan: Plan, config: Config) -> list[str]:
         found += _of_the_average(plan, training)
     if training.ema_decay is not None and training.ema_decay < MIN_EMA_DECAY:
         found.append(_of_the_moving_average(training.ema_decay))
+    if (until := _reversed_epochs(config)) and until * plan.updates_per_epoch >= plan.num_steps:
+        found.append(_of_reversed_pairs(until, plan))
     if training.update_tokens is not None:
         found += _of_the_update(plan, training)
     elif isinstance(training.batch_tokens, int):
@@ -279,6 +284,19 @@ def _of_the_moving_average(decay: float) -> str:
         f"training.ema_decay is {decay:g}, the share of the average that each update keeps: so small a share averages hardly "
         f"anything. The number of Marian and OpenNMT-py is the share of the new weights; {decay:g} there is "
         f"training.ema_decay={1 - decay:g} here"
+    )
+
+
+def _reversed_epochs(config: Config) -> int:
+    """How many epochs read reversed pairs, too."""
+    return getattr(config.data, "reversed_epochs", None) or 0
+
+
+def _of_reversed_pairs(until: int, plan: Plan) -> str:
+    share, fitting = 0.7, max(1, round(0.7 * plan.num_steps / plan.updates_per_epoch))
+    return (
+        f"data.reversed_epochs is {until:,}, and so many epochs have about {until * plan.updates_per_epoch:,} updates, so no update is left for the wanted direction "
+        f"alone: {fitting:,} would take {share:.0%} of the {plan.num_steps:,} updates"
     )
 
 
