@@ -14,8 +14,10 @@ from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
+from transformer_cli.process.torchrun import Launch
+from transformer_cli.training import loop, run
 from transformer_cli.training.callbacks import StepReport
-from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
+from transformer_cli.training.loop import UpdateRunner, build_objective, build_runner, train_step
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, GradientSums, Processes
 
@@ -197,6 +199,7 @@ TINY = "multi30k-en-de-tiny.yaml"
         (["runtime.cuda_graphs=false"], "cuda", False),
         (["model.preset=big", "training.batch_tokens=25000", "runtime.cuda_graphs=true"], "cuda", True),
         (["model.preset=base"], "cuda", True),
+        (["model.preset=base", "training.batch_tokens=8192"], "cuda", False),
         (["model.preset=base", "training.batch_tokens=25000"], "cuda", False),
         (["training.batch_tokens=auto", "training.update_tokens=9000"], "cuda", False),
         (["training.batch_tokens=null", "training.batch_sentences=32"], "cuda", False),
@@ -210,6 +213,45 @@ def test_auto_records_the_training_of_a_small_model_on_an_nvidia_gpu(
 ) -> None:
     config = load_config(TINY, settings)
     assert are_recorded(config, torch.device(device)) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_recorded"),
+    [
+        ([], True),
+        (["training.batch_tokens=auto", "training.update_tokens=9000"], False),
+        (["runtime.cuda_graphs=false"], False),
+    ],
+    ids=str,
+)
+def test_the_decision_falls_before_batches_have_a_size_and_before_cuda_starts(
+    settings: list[str], is_recorded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batches that `auto` finds fill the memory; recordings would need it twice."""
+    config = load_config(TINY, settings)
+    found: dict[str, Any] = {}
+
+    def machine_of(runtime: Any, *, records: bool) -> Machine:
+        return Machine(ON_GPU, torch.bfloat16, records_passes=found.setdefault("records", records))
+
+    monkeypatch.setattr(run, "prepare_machine", machine_of)
+    monkeypatch.setattr(run, "require_memory_for_training", lambda *_: None)
+    machine = run._checked_machine(config, Launch())
+    assert machine.records_passes is found["records"] is is_recorded
+    tried = config.model_copy(update={"training": config.training.model_copy(update={"batch_tokens": 512})})
+    monkeypatch.setattr(loop, "recorder_on", lambda device: run_each_time)
+    model = Trainer(run_each_time).model
+    optimizer = Optimizer(model, config.training)
+    runner = build_runner(tried, model, optimizer, lambda *_: None, machine, ALONE)  # type: ignore[arg-type, return-value]
+    assert (runner.recorded is not None) is is_recorded
+
+
+def test_a_run_that_began_without_recordings_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "recorder_on", lambda device: run_each_time)
+    machine, model = Machine(ON_GPU, torch.bfloat16, records_passes=True), Trainer(run_each_time).model
+    began = load_config(TINY, ["runtime.cuda_graphs=false"])
+    runner = build_runner(began, model, Optimizer(model, began.training), lambda *_: None, machine, ALONE)  # type: ignore[arg-type, return-value]
+    assert runner.recorded is None
 
 
 def test_auto_records_no_training_of_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:

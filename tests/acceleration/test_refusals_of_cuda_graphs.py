@@ -1,4 +1,4 @@
-"""CUDA graphs are refused where they cannot work, before a corpus is read."""
+"""CUDA graphs are refused where they cannot work, before a corpus is read; a resumed run keeps what it began with."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from transformer_cli.cli import main
 from transformer_cli.config.loading import load_config
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.training import train
 
 from ..experiments import TINY, write_tiny
 
@@ -54,3 +55,14 @@ def test_batches_that_fill_the_memory_leave_no_room_for_recordings(config_file: 
     auto = "training.batch_sentences=null", "training.batch_tokens=auto", "training.accumulate=1"
     with pytest.raises(ConfigError, match="auto finds batches that fill the memory"):
         load_config(config_file, [RECORDED, *auto, "training.update_tokens=900"])
+
+
+@pytest.mark.long
+def test_a_run_of_an_earlier_version_goes_on_without_recordings_and_without_a_word(
+    config_file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(load_config(config_file, ["runtime.cuda_graphs=false", "training.max_steps=2"]))
+    caplog.set_level("INFO")
+    run = train(load_config(config_file, ["training.max_steps=3"]))
+    assert load_config(run.folder / "config.yaml").runtime.cuda_graphs is False
+    assert "cuda_graphs" not in caplog.text

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 import torch
@@ -39,27 +38,26 @@ def _process_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("given", "cuda", "graphs", "found"),
+    ("given", "cuda", "records", "found"),
     [
         ({}, "13.0", False, "expandable_segments:True"),
         ({"PYTORCH_ALLOC_CONF": "a:1"}, "13.0", False, "a:1"),
         ({"PYTORCH_CUDA_ALLOC_CONF": "a:1"}, "13.0", False, None),
         ({}, None, False, None),
         ({}, "13.0", True, None),
-        ({}, "13.0", "auto", None),  # a training decides when it knows its model
     ],
 )
 def test_segments_of_an_nvidia_gpu_grow_unless_the_user_has_decided(
     given: dict[str, str],
     cuda: str | None,
-    graphs: bool | Literal["auto"],
+    records: bool,
     found: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runtime.os, "environ", {**os.environ, **given})
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr(runtime.sys, "platform", "linux")
-    prepare_machine(RuntimeConfig(device="cpu", cuda_graphs=graphs))
+    prepare_machine(RuntimeConfig(device="cpu"), records=records)
     assert runtime.os.environ.get("PYTORCH_ALLOC_CONF") == found
 
 
@@ -276,6 +274,24 @@ def test_a_card_without_kernels_is_left_alone_and_the_right_wheel_is_named(
         prepare_machine(RuntimeConfig(device="cuda"))
     cuda.setattr(torch.cuda, "get_device_capability", lambda: (12, 0))
     assert "pip install --upgrade torch" in str(runtime.unused_gpu())
+
+
+def test_windows_names_a_wheel_for_the_gpu_that_pypi_has_none_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runtime.sys, "platform", "win32")
+    monkeypatch.setenv("SYSTEMROOT", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert runtime.unused_gpu() is None
+    (tmp_path / "System32").mkdir()
+    (tmp_path / "System32/nvcuda.dll").touch()
+    told = runtime.unused_gpu()
+    assert told is not None
+    assert told.endswith(
+        "was built without CUDA: pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu126"
+    )
 
 
 @pytest.mark.parametrize(

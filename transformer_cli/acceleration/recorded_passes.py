@@ -22,9 +22,9 @@ MOST_RECORDINGS = 128
 """Each takes memory. Batches of further shapes run without one, and give the same results."""
 
 
-MOST_WORK_TO_RECORD = 500_000_000_000
-"""Weights of the layers times tokens of a batch, up to which `runtime.cuda_graphs: auto` records a training: its products
-take about 8 ms of an H100, and the CPU starts its kernels in 40 to 50 ms."""
+MOST_WORK_TO_RECORD = 200_000_000_000
+"""Weights of the layers times tokens of a batch, up to which `runtime.cuda_graphs: auto` records a training. A guess on the safe side:
+the products take about 3 ms of an H100 and 30 ms of a T4, and the CPU starts the kernels of an update in 40 to 50 ms."""
 
 
 STEPS_PER_OCTAVE = 4

@@ -240,7 +240,7 @@ def _require_recorded_steps(config: Config, *, is_alone: bool) -> None:
             f"runtime.cuda_graphs: true records the steps of one model in PyTorch, not those of {what}",
             hint="--set runtime.cuda_graphs=false",
         )
-    require_cuda_graphs(config.runtime, prepare_machine(config.runtime))
+    require_cuda_graphs(config.runtime, prepare_machine(config.runtime, records=True))
 
 
 def _require_pytorch(config: Config) -> None:

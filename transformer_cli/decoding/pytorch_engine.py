@@ -587,7 +587,7 @@ def open_pytorch_engine(trained: TrainedModel, config: Config, *, alone: bool) -
         config: with the settings of decoding and of the machine.
         alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
     """
-    machine = prepare_machine(config.runtime)
+    machine = prepare_machine(config.runtime, records=alone and config.runtime.cuda_graphs is not False)
     if plain_form.IS_PLAIN and (machine.is_quantised or config.decoding.shortlist is not None):
         setting = "runtime.precision: int8" if machine.is_quantised else "decoding.shortlist"
         raise ConfigError(

@@ -37,6 +37,8 @@ class Machine:
     precision: torch.dtype
     is_quantised: bool = False
     """Whether translations round inputs and weights of linear layers to 8 bits; `precision` is then float32."""
+    records_passes: bool = False
+    """Whether a training repeats recorded passes, as CUDA graphs."""
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Matrix products in `precision`; weights and sums stay float32."""
@@ -60,8 +62,11 @@ class Machine:
         return f"{self.device.type}, {precision}"
 
 
-def prepare_machine(config: "RuntimeConfig") -> Machine:
+def prepare_machine(config: "RuntimeConfig", *, records: bool = False) -> Machine:
     """Choose device and precision, and set the number of threads.
+
+    Args:
+        records: whether an NVIDIA GPU will repeat recorded kernels: passes of a training, or steps of a search.
 
     Raises:
         ConfigError: the config asks for a device that this machine does not have, or for int8 on a GPU.
@@ -69,7 +74,7 @@ def prepare_machine(config: "RuntimeConfig") -> Machine:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     keep_freed_memory()
-    if config.cuda_graphs is False:
+    if not records:
         let_segments_grow()
     device = _choose_device(config.device)
     # The name says cuda, but attention on a CPU follows it too, and has a flash kernel that suits it.
@@ -85,7 +90,8 @@ def prepare_machine(config: "RuntimeConfig") -> Machine:
             f"runtime.precision: int8 is for CPUs, but runtime.device is {device.type}",
             hint="set runtime.device=cpu, or runtime.precision=auto",
         )
-    return Machine(device, _choose_precision(config.precision, device), is_quantised)
+    is_recorded = records and (device.type == "cuda" or config.cuda_graphs is True)
+    return Machine(device, _choose_precision(config.precision, device), is_quantised, is_recorded)
 
 
 def require_training_precision(config: "RuntimeConfig") -> None:
@@ -152,14 +158,20 @@ def unused_gpu() -> str | None:
         return None
     found = f"there is an NVIDIA GPU with the driver {driver}, but PyTorch {torch.__version__}"
     if torch.version.cuda is None:
-        return f"{found} was built without CUDA: pip install --force-reinstall torch"
+        # For Windows, PyPI has no other wheels.
+        return f"{found} was built without CUDA: " + (
+            f"{_WHEELS}/cu126" if sys.platform == "win32" else "pip install --force-reinstall torch"
+        )
     oldest = _OLDEST_DRIVERS.get(torch.version.cuda.partition(".")[0])
     needs = f", which needs a driver from {oldest} on," if oldest else ""
     return f"{found} is for CUDA {torch.version.cuda}{needs} and cannot use it; update the driver, or {_WHEELS}/cu126"
 
 
 def _nvidia_driver() -> str | None:
-    """The version of the driver that the kernel has loaded; on Linux only."""
+    """The version of the driver that the kernel has loaded, which only Linux tells; None: there is no driver."""
+    if sys.platform == "win32":
+        library = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "nvcuda.dll")
+        return "of an unknown version" if library.exists() else None
     try:
         found = re.search(r"Module.*?\s(\d+(?:\.\d+)+)\s", _NVIDIA_DRIVER.read_text(errors="replace"))
     except OSError:
@@ -402,7 +414,7 @@ def let_segments_grow() -> None:
     """Let PyTorch's allocator of an NVIDIA GPU extend its segments, unless the user has set how it allocates.
 
     Nearly each batch has sizes of its own; near the limit of memory, segments that cannot grow would hold the free memory in pieces.
-    PyTorch reads the variable at its first allocation on a GPU. (CUDA graphs have few sizes and memory of their own.)
+    PyTorch reads the variable when it starts CUDA, as a question about a card does. (CUDA graphs have few sizes and memory of their own.)
     """
     is_possible = torch.version.cuda is not None and sys.platform == "linux"
     if is_possible and not any(name in os.environ for name in _ALLOCATOR_SETTINGS):

@@ -63,7 +63,7 @@ def accepted_config(
         newest: its newest checkpoint; None in the other processes.
     """
     before = _recorded_config(folder, newest)
-    config = with_recorded_batches(with_recorded_cleaning(config, before), before)
+    config = with_recorded_batches(with_recorded_cleaning(_with_recorded_graphs(config, before), before), before)
     if newest is not None:
         progress = Progress.from_json(newest.training_state().part("progress"))
         trains_on = not is_finished(progress, config.training)
@@ -125,6 +125,14 @@ def accept_changes(before: Config, now: Config, *, step: int = 0, accept_data_ch
         lines = "".join(f"\n    {changes[key]}{past.reason(key)}" for key in harmful)
         raise ConfigError(f"runs/{now.name}: this run was started with other settings:{lines}", hint=_hint(harmful))
     return list(changes.values())
+
+
+def _with_recorded_graphs(config: Config, recorded: Config) -> Config:
+    """The config of a resumed run, which records passes as it began to, where the config does not say otherwise: dropout draws other masks then."""
+    if "cuda_graphs" in config.runtime.model_fields_set:
+        return config
+    runtime = config.runtime.model_copy(update={"cuda_graphs": recorded.runtime.cuda_graphs})
+    return config.model_copy(update={"runtime": runtime})
 
 
 def with_recorded_cleaning(config: Config, recorded: Config) -> Config:

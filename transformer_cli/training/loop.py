@@ -40,7 +40,7 @@ from torch import Tensor
 
 from transformer_cli.acceleration import accelerated_loss
 from transformer_cli.acceleration.cpu_training import with_tokens_in_all
-from transformer_cli.acceleration.recorded_passes import RecordedPasses, are_recorded, recorder_on
+from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorder_on
 from transformer_cli.checkpoint.limits import is_finished, is_validation_due, reaches_limit
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import Config, TrainingConfig
@@ -700,7 +700,7 @@ def build_runner(
     runner = UpdateRunner(machine, processes, is_sharded=config.runtime.sharding == "full")
     if not processes.is_alone:
         runner.gradient_sums = GradientSums(model.parameters_by_gradient(), processes)
-    if are_recorded(config, machine.device):
+    if machine.records_passes and config.runtime.cuda_graphs is not False:  # a run that began without goes on without
         record = recorder_on(machine.device)
         scaled = None if optimizer.scale is None else optimizer.scale.scaled
         runner.recorded = RecordedPasses(model, objective, machine, record, scaled=scaled)

@@ -51,7 +51,6 @@ from transformer_cli.process import plain_form
 from transformer_cli.process.device import (
     Machine,
     environment,
-    let_segments_grow,
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
@@ -249,10 +248,9 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     require_training_precision(config.runtime)
     for name in config.validation.scores:
         metric_of(name)
-    machine = prepare_machine(config.runtime)
+    # Before `training.batch_tokens: auto` becomes a number, and before CUDA starts.
+    machine = prepare_machine(config.runtime, records=are_recorded(config, torch.device("cuda")))
     require_cuda_graphs(config.runtime, machine)
-    if machine.device.type == "cuda" and not are_recorded(config, machine.device):
-        let_segments_grow()
     if not (launch.is_alone and config.runtime.sharding == "none"):
         machine = place_on_device(machine, launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.

@@ -64,7 +64,7 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
     """Measure translating the validation split: by a config's model with random weights, or by a trained run."""
     if config_path is not None:
         config = load_config(config_path, overrides)
-        prepare_machine(config.runtime)
+        prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
         with data_to_measure(config) as (data, _):
             pairs, tokenizers = data.validation, data.tokenizers
         seed_everything(config.seed, "weights")
@@ -94,7 +94,8 @@ class Subject:
 
     def __init__(self, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False) -> None:
         self.model, self.tokenizers, self.config = model, tokenizers, config
-        self.is_forced, self.machine = is_forced, prepare_machine(config.runtime)
+        self.is_forced = is_forced
+        self.machine = prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
         self.num_threads = torch.get_num_threads()
 
     @contextmanager

@@ -14,7 +14,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from transformer_cli.acceleration.accelerate import num_compiled_graphs
-from transformer_cli.acceleration.recorded_passes import RecordedPasses
+from transformer_cli.acceleration.recorded_passes import RecordedPasses, are_recorded
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
@@ -28,6 +28,7 @@ from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import (
+    Machine,
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
@@ -72,12 +73,16 @@ def measure_training(config_path: str, overrides: Sequence[str], *, num_updates:
     config = load_config(config_path, overrides)
     require_training_precision(config.runtime)
     # A missing device, and a stream that cannot be shared out, are errors before the corpus is read.
-    require_cuda_graphs(config.runtime, prepare_machine(config.runtime))
+    require_cuda_graphs(config.runtime, _machine_of(config))
     if is_streaming(config.data):
         require_shareable(config.data, config.training.accumulate, 1)
     pacing = measuring.Pacing(num_updates=num_updates)
     with data_to_measure(config) as (data, folder):
         return config, benchmark_training(config, data, folder / "run", pacing)
+
+
+def _machine_of(config: Config) -> Machine:
+    return prepare_machine(config.runtime, records=are_recorded(config, torch.device("cuda")))
 
 
 @contextmanager
@@ -114,7 +119,7 @@ class Trainee:
     """
 
     def __init__(self, config: Config, data: PreparedData, folder: Path) -> None:
-        self.machine = prepare_machine(config.runtime)
+        self.machine = _machine_of(config)
         self.num_threads = torch.get_num_threads()
         self.cells_of_largest_batch = 0
         if config.training.batch_tokens == "auto":
