@@ -381,14 +381,14 @@ def list_checkpoints(folder: Path, prefix: str = "step-") -> Listing:
     listing = Listing()
     for negative_step, is_replaced, path in sorted(candidates):
         step = -negative_step
-        if is_replaced and any(checkpoint.step == step for checkpoint in listing.whole):
+        if is_replaced and any(one.manifest.step == step for one in listing.whole):
             continue
         try:
             if path.is_symlink():
                 raise DamagedError(f"{path}: a symbolic link, where a folder is expected")
             checkpoint = open_checkpoint(path)
-            if checkpoint.step != step:
-                raise DamagedError(f"{path}: its manifest says step {checkpoint.step}")
+            if (said := checkpoint.manifest.step) != step:
+                raise DamagedError(f"{path}: its manifest says step {said}")
             # The state has the loss that decides between equal scores, so its checksum is compared here.
             sizes = {file.name: file.size for file in checkpoint.manifest.files}
             if sizes.get(STATE_FILE, MAX_STATE_BYTES + 1) <= MAX_STATE_BYTES:

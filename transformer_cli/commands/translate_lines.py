@@ -130,7 +130,8 @@ def translate_lines(
     _check_options(options)
     _check_files(given, output, options)
     loaded, translator = open_translator(options)
-    require_no_corpus(output, loaded)
+    if output is not None:
+        require_no_corpus(output, loaded)
     if translator.decoding.num_best > 1 and options.num_best is None and not options.as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
