@@ -284,9 +284,10 @@ class TextPipeline:
             beginning = parts[0].request._replace(prefix=self.prefix_ids(given.prefix))
             parts[0] = parts[0]._replace(request=beginning)
         unknown_words: tuple[str, ...] = ()
-        if any(self.source_tokenizer.unk_id in part.request.ids for part in parts):
-            unknown_words = tuple(self.source_tokenizer.unknown_words(text))
-        num_known_words = sum(self.source_tokenizer.count_words(one.request.ids) for one in parts)
+        tokenizer = self.source_tokenizer
+        if any(tokenizer.unk_id in part.request.ids for part in parts):
+            unknown_words = tuple(tokenizer.unknown_words(text))
+        num_known_words = sum(tokenizer.count_words(one.request.ids) for one in parts) if tokenizer.has_words else 0
         return Chunk(
             given.text,
             given.line,

@@ -78,10 +78,10 @@ class Tokenizer:
         self._shown = ["" if piece in hidden else piece for piece in self.entries]
         self._shown[self.unk_id] = f" {UNK}"
         self._texts: dict[tuple[int, ...], str] = {}
-        is_of_words = layout.kind == "WordLevel"
-        self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
+        self.has_words = layout.kind == "WordLevel"
+        """Whether each entry is a whole word or mark; else they are subwords."""
+        self._is_word = [self.has_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[:num_special] = [False] * num_special
-        self._has_words = is_of_words
         is_listed = UNLISTED in parts.model
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
         whole = self._encode_whole
@@ -179,7 +179,7 @@ class Tokenizer:
 
     def count_words(self, ids: Iterable[int]) -> int:
         """How many of these ids are known words, not punctuation; 0 for a tokenizer of subwords."""
-        return sum(map(self._is_word.__getitem__, ids)) if self._has_words else 0
+        return sum(map(self._is_word.__getitem__, ids))
 
     def count_written(self, ids: Iterable[int]) -> int:
         """How many of these ids are tokens with a letter or digit, without [EOS], [PAD] and [SOS]; [UNK] stands for a word."""
