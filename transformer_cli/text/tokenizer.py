@@ -189,7 +189,7 @@ class Tokenizer:
     def has_spaced_words(self) -> bool:
         """Whether its text has white space between words in every script, also in Chinese, Japanese and Thai."""
         layout = self.parts.layout
-        return layout.has_spaced_words or (layout.kind == "WordLevel" and layout.cuts_at_spaces)
+        return layout.has_spaced_words or (self.has_words and layout.cuts_at_spaces)
 
     @cached_property
     def _is_written(self) -> list[bool]:
@@ -220,7 +220,7 @@ class Tokenizer:
     @cached_property
     def byte_pieces(self) -> BytePieces | None:
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
-        if self.parts.layout.kind == "WordLevel":
+        if self.has_words:
             return None
         return BytePieces.of([self.parts.layout.bytes_of(piece) for piece in self.entries])
 
@@ -260,7 +260,7 @@ class Tokenizer:
         A token that begins inside a character is not among them. Words without subwords have no such token.
         """
         layout = self.parts.layout
-        if layout.kind == "WordLevel":
+        if self.has_words:
             return ()
         texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self.entries)
         continues = partial(continues_word, has_spaced_words=layout.has_spaced_words)
