@@ -117,14 +117,11 @@ class SignalRequests:
     The second signal to end ends the process at once.
     """
 
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
-        """The first signal that asked to stop."""
-        self.wants_save = False
-        """Whether SIGUSR1 has asked for a checkpoint."""
-        self._stop_asked_at: float | None = None  # by another signal than SIGHUP
-        self._passed_on_seconds = PASSED_ON_SECONDS if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
-        self._before: dict[int, Any] = {}
+    signal_number: int | None = None
+    """The first signal that asked to stop."""
+    wants_save = False
+    """Whether SIGUSR1 has asked for a checkpoint."""
+    _stop_asked_at: float | None = None  # by another signal than SIGHUP
 
     def __enter__(self) -> SignalRequests:
         """Install the handlers of a training one after the other; each signal has a handler at any moment.
@@ -133,6 +130,8 @@ class SignalRequests:
         """
         import threading
 
+        self._passed_on_seconds = PASSED_ON_SECONDS if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
+        self._before: dict[int, Any] = {}
         if threading.current_thread() is not threading.main_thread():
             return self
         handlers: list[tuple[int, Handler]] = [(number, self._note_stop) for number in ENDING]
