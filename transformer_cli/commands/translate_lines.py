@@ -150,10 +150,7 @@ def translate_lines(
         write: Write
         num_done = 0
         if options.resume and output is not None:
-            from transformer_cli.commands.unfinished_output import (
-                opened_unfinished,
-                translation_conditions,
-            )
+            from transformer_cli.commands.unfinished_output import opened_unfinished, translation_conditions
 
             conditions = translation_conditions(loaded, translator.decoding, options)
             unfinished = opened.enter_context(opened_unfinished(output, conditions))
