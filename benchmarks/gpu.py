@@ -37,7 +37,7 @@ from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee, data_to_measure
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import let_segments_grow, prepare_machine, seed_everything
+from transformer_cli.process.device import derive_seed, let_segments_grow, prepare_machine, seed_generators
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NUM_WORDS = 36_996
@@ -265,7 +265,7 @@ def measure_decoding(config_path: str, overrides: list[str], sizes: list[int], n
     with data_to_measure(config) as (data, _):
         sources = [pair.source.split() for pair in data.validation]
         tokenizers = data.source_tokenizer, data.target_tokenizer
-    seed_everything(config.seed, "weights")
+    seed_generators(derive_seed(config.seed, "weights"))
     model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
     subject = Subject(model, tokenizers, config, is_forced=True)
     lines = [" ".join(words[:NUM_WORDS_OF_A_LINE]) for words in sources if len(words) >= NUM_WORDS_OF_A_LINE]

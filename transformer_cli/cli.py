@@ -383,10 +383,10 @@ _WITH_ONE_DASH = re.compile(r"-[A-Za-z][A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
 
 def _require_two_dashes(command: Any, ctx: Any, args: list[str]) -> None:
-    with_value, commands, before = _with_value(command, ctx), getattr(command, "commands", {}), ""
+    with_value, is_group, before = _with_value(command, ctx), hasattr(command, "commands"), ""
     for argument in itertools.takewhile(lambda one: one != "--", args):
         if before not in with_value:
-            if commands and not argument.startswith("-"):
+            if is_group and not argument.startswith("-"):
                 return  # what follows is for the command below
             if _WITH_ONE_DASH.fullmatch(argument):
                 from transformer_cli.commands.unknown_names import require_short_option

@@ -385,6 +385,15 @@ def test_what_is_no_such_number_is_refused(value: object) -> None:
         StateValues({"x": value}, "state.json").number("x")
 
 
+def test_a_message_names_the_place_of_a_wrong_value_in_its_list() -> None:
+    state = StateValues({"x": [1, "a"], "y": [math.nan, 2]}, "state.json")
+    with pytest.raises(DataError, match=r"state\.json: x\[1\] is 'a' instead of a whole number"):
+        state.counts("x", least=1)
+    with pytest.raises(DataError, match=r"state\.json: y\[0\] is nan instead of a number"):
+        state.numbers("y")
+    assert len(state.numbers("y", with_nan=True)) == 2
+
+
 def test_the_state_is_compared_if_the_manifest_lists_one(tmp_path: Path) -> None:
     saved(tmp_path, 10)
     folder = tmp_path / "checkpoints"

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from transformer_cli.config.data import CleaningConfig, FilesData
 from transformer_cli.data.pairs import CleaningReport, ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection import check_dropped_share, clean, compared
+from transformer_cli.data.selection import alterations, check_dropped_share, clean, compared
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import is_clean_ascii
 
 GOOD = SentencePair("The sea is blue.", "Il mare è blu.")
 NO_RULES = CleaningConfig(
@@ -171,6 +172,18 @@ def test_every_pair_is_either_kept_or_counted_as_dropped(pairs: list[SentencePai
     kept, report = _clean(pairs, CleaningConfig(max_words=1))
     assert report.num_read == len(pairs) == len(kept) + report.num_dropped
     assert report.num_kept == len(kept)
+
+
+@pytest.mark.parametrize(
+    "rule", ["remove_control_characters", "normalize_invisible", "normalize_unicode", "join_white_space"]
+)
+def test_no_rule_changes_the_texts_that_are_not_asked_about_rules(rule: str) -> None:
+    [(_, alter)] = alterations(_only(**{rule: True}))
+    texts = [form.format(chr(code)) for code in range(0x380) for form in ("a{}b", "{}b", "a{}", "a {}b")]
+    changed = [text for text in texts if alter(text, text) != (text, text)]
+    assert changed
+    assert not any(map(is_clean_ascii, changed))
+    assert is_clean_ascii("The dog is big.")
 
 
 @pytest.mark.long

@@ -46,8 +46,8 @@ def test_a_report_keeps_the_count_and_the_first_place_of_each_reason() -> None:
     report.skip("a NUL byte", "a.txt:3")
     report.skip("a NUL byte", "a.txt:9")
     report.notice("a carriage return inside a sentence", "b.txt:1")
-    report.count("train")
-    report.count("validation")
+    report.num_usable["train"] += 1
+    report.num_usable["validation"] += 1
     assert report.num_skipped == 2
     assert report.table() == [
         ("rows read", 4, ""),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import unicodedata
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,7 @@ def test_the_report_survives_a_reload_and_reads_as_text(corpus: Path, folder: Pa
     report = prepare_data(config, folder).report
     reloaded = prepare_data(config, folder).report
     assert reloaded == report
-    assert DataReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert DataReport.from_json(json.loads(json.dumps(asdict(report)))) == report
     text = "\n".join(report.lines())
     assert "pairs: train 4, validation 2, test 1" in text
     assert "dropped: leakage" in text

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 from transformer_cli.data.encoded import DataReport, TokenPair
 
@@ -34,7 +35,7 @@ def test_a_report_comes_back_from_its_file() -> None:
         padding_share=0.25,
     )
     report.count(encoded_pairs([TokenPair([5, 0, 3], [6, 3])], [0]), "train")
-    assert DataReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert DataReport.from_json(json.loads(json.dumps(asdict(report)))) == report
 
 
 def test_rows_that_count_nothing_are_not_told() -> None:

@@ -2,6 +2,7 @@ import json
 import logging
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ def test_the_padding_is_that_of_the_batches_of_this_run(runs: Path, builds: list
     second = prepare(runs, "b", training={"batch_tokens": 12}).report
     assert second == alone
     assert second.padding_share != first.padding_share
-    assert json.loads((runs / "a/data/report.json").read_text()) == json.loads(json.dumps(first.to_json())), (
+    assert json.loads((runs / "a/data/report.json").read_text()) == json.loads(json.dumps(asdict(first))), (
         "the report of the other run did not change"
     )
     assert len(builds) == 2

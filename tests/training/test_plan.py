@@ -290,6 +290,7 @@ class Told(Announcer):
     def __init__(self, max_minutes: float | None = None, device: str = "cpu") -> None:
         machine = Machine(torch.device(device), torch.float32)
         super().__init__(config_with(max_minutes=max_minutes), None, machine)  # type: ignore[arg-type]
+        self.on_start(0, None)
         self.num_steps = 1000
 
 

@@ -303,7 +303,11 @@ def attend_to_lists(kernels: Kernels, queries: Tensor, keys: Tensor, values: Ten
     """
     num_rows, num_heads, width = queries.shape
     num_groups = keys.size(1)
-    of_queries, of_keys, of_values = map(_side_by_side, (queries, keys, values))
+    # The kernel reads the numbers of a row side by side in memory.
+    of_queries, of_keys, of_values = (
+        each if each.stride(2) == 1 and each.stride(1) == width else each.contiguous()
+        for each in (queries, keys, values)
+    )
     found = torch.empty(num_rows, num_heads * width)
     inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
 
@@ -329,12 +333,6 @@ def attend_to_lists(kernels: Kernels, queries: Tensor, keys: Tensor, values: Ten
     # The lists may be shorter than the room for them; this only chooses the number of threads.
     in_parts(num_rows, 2 * num_rows * num_heads * width * lists.positions.size(1), compute)
     return found
-
-
-def _side_by_side(heads: Tensor) -> Tensor:
-    """(N, heads, K) with the numbers of a row side by side in memory, as the kernel reads them."""
-    is_so = heads.stride(2) == 1 and heads.stride(1) == heads.size(2)
-    return heads if is_so else heads.contiguous()
 
 
 _LANES = 16  # as in lanes.h

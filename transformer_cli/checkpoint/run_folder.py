@@ -381,14 +381,14 @@ def list_checkpoints(folder: Path, prefix: str = "step-") -> Listing:
     listing = Listing()
     for negative_step, is_replaced, path in sorted(candidates):
         step = -negative_step
-        if is_replaced and any(checkpoint.step == step for checkpoint in listing.whole):
+        if is_replaced and any(one.manifest.step == step for one in listing.whole):
             continue
         try:
             if path.is_symlink():
                 raise DamagedError(f"{path}: a symbolic link, where a folder is expected")
             checkpoint = open_checkpoint(path)
-            if checkpoint.step != step:
-                raise DamagedError(f"{path}: its manifest says step {checkpoint.step}")
+            if (said := checkpoint.manifest.step) != step:
+                raise DamagedError(f"{path}: its manifest says step {said}")
             # The state has the loss that decides between equal scores, so its checksum is compared here.
             sizes = {file.name: file.size for file in checkpoint.manifest.files}
             if sizes.get(STATE_FILE, MAX_STATE_BYTES + 1) <= MAX_STATE_BYTES:
@@ -532,25 +532,30 @@ class StateValues:
 
     def count(self, name: str, *, most: int = MOST) -> int:
         """A whole number from 0 to `most`."""
-        return self._checked_count(name, self._value(name), most)
+        value = self._value(name)
+        if type(value) is not int or not 0 <= value <= most:
+            raise self.refusal(name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}")
+        return value
 
     def counts(self, name: str, *, least: int) -> list[int]:
         """A list of at least `least` whole numbers."""
-        values = self._list(name)
-        if len(values) < least:
-            raise self.refusal(name, f"has {len(values)} values instead of {least}")
-        return [self._checked_count(name, value, MOST) for value in values]
+        items = self._items(name)
+        if len(items.values) < least:
+            raise self.refusal(name, f"has {len(items.values)} values instead of {least}")
+        return [items.count(place) for place in items.values]
 
-    def number(self, name: str) -> float:
-        """A number, which may be infinite."""
-        return self._checked_number(name, self._value(name))
+    def number(self, name: str, *, with_nan: bool = False) -> float:
+        """A number, which may be infinite; `with_nan` allows NaN."""
+        value = self._value(name)
+        is_number = type(value) is float or (type(value) is int and abs(value) <= 2**53)
+        if not is_number or (math.isnan(value) and not with_nan):
+            raise self.refusal(name, f"is {_shown(value)} instead of a number")
+        return float(value)
 
     def numbers(self, name: str, *, with_nan: bool = False) -> list[float]:
         """A list of numbers; `with_nan` allows NaN among them."""
-        return [
-            value if with_nan and isinstance(value, float) and math.isnan(value) else self._checked_number(name, value)
-            for value in self._list(name)
-        ]
+        items = self._items(name)
+        return [items.number(place, with_nan=with_nan) for place in items.values]
 
     def text(self, name: str, *, most: int) -> str:
         """A text of at most `most` characters."""
@@ -568,22 +573,12 @@ class StateValues:
             raise self.refusal(name, "is missing")
         return self.values[name]
 
-    def _list(self, name: str) -> list[Any]:
+    def _items(self, name: str) -> "StateValues":
+        """The values of a list, each under the name of the list and its place in it."""
         values = self._value(name)
         if not isinstance(values, list | tuple):
             raise self.refusal(name, f"is {_shown(values)} instead of a list")
-        return list(values)
-
-    def _checked_count(self, name: str, value: Any, most: int) -> int:
-        if type(value) is not int or not 0 <= value <= most:
-            raise self.refusal(name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}")
-        return value
-
-    def _checked_number(self, name: str, value: Any) -> float:
-        is_number = type(value) is float or (type(value) is int and abs(value) <= 2**53)
-        if not is_number or math.isnan(value):
-            raise self.refusal(name, f"is {_shown(value)} instead of a number")
-        return float(value)
+        return replace(self, values={f"{name}[{place}]": value for place, value in enumerate(values)})
 
 
 def _shown(value: Any) -> str:

@@ -9,6 +9,7 @@ import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -94,7 +95,7 @@ def show_data(
         require_exportable(config, output)
     prepared = _prepared(config)
     pairs = _pairs_to_show(prepared, split)
-    report = prepared.report.to_json()
+    report = asdict(prepared.report)
     del report["examples"]
     shown = [_as_json(pair, prepared) for pair in pairs]
     lines = [f"{split}, the first {len(pairs)} pairs:"]

@@ -130,7 +130,8 @@ def translate_lines(
     _check_options(options)
     _check_files(given, output, options)
     loaded, translator = open_translator(options)
-    require_no_corpus(output, loaded)
+    if output is not None:
+        require_no_corpus(output, loaded)
     if translator.decoding.num_best > 1 and options.num_best is None and not options.as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -149,10 +150,7 @@ def translate_lines(
         write: Write
         num_done = 0
         if options.resume and output is not None:
-            from transformer_cli.commands.unfinished_output import (
-                opened_unfinished,
-                translation_conditions,
-            )
+            from transformer_cli.commands.unfinished_output import opened_unfinished, translation_conditions
 
             conditions = translation_conditions(loaded, translator.decoding, options)
             unfinished = opened.enter_context(opened_unfinished(output, conditions))

@@ -53,20 +53,16 @@ class UnfinishedOutput:
         self._file = file
         self._digest = hashlib.sha256()
         self._num_read = 0
-        self._num_done = 0
+        self.num_done = 0
+        """The number of lines of the input whose output is in the file."""
         self._done_digest = self._digest.hexdigest()
         if not file.notes:
             file.add(b"", {"conditions": dict(conditions)})
             return
         self._check_conditions(file.notes[0].get("conditions"), conditions)
         last = file.notes[-1]
-        self._num_done = last.get("num_lines", 0)
+        self.num_done = last.get("num_lines", 0)
         self._done_digest = last.get("sha256", self._done_digest)
-
-    @property
-    def num_done(self) -> int:
-        """The number of lines of the input whose output is in the file."""
-        return self._num_done
 
     def remaining(self, windows: Iterator[list[Item]]) -> Iterator[list[Item]]:
         """The lines that are still to do; the caller writes the output of a window before it asks for the next one.
@@ -79,21 +75,21 @@ class UnfinishedOutput:
             DataError: the lines that were translated before have changed.
         """
         for window in windows:
-            num_old = min(len(window), max(0, self._num_done - self._num_read))
+            num_old = min(len(window), max(0, self.num_done - self._num_read))
             if num_old:
                 self._read(window[:num_old])
-                if self._num_read == self._num_done:
+                if self._num_read == self.num_done:
                     self._check_input()
             if new := window[num_old:]:
                 self._read(new)
                 yield new
-        if self._num_read < self._num_done:
-            self._refuse_input(f"it has {self._num_read} lines, but {self._num_done} were translated")
+        if self._num_read < self.num_done:
+            self._refuse_input(f"it has {self._num_read} lines, but {self.num_done} were translated")
 
     def write(self, data: bytes) -> None:
         """Keep the output of the window that was read last."""
-        self._num_done = self._num_read
-        note = {"num_lines": self._num_done, "sha256": self._digest.hexdigest()}
+        self.num_done = self._num_read
+        note = {"num_lines": self.num_done, "sha256": self._digest.hexdigest()}
         self._file.add(data, note)
 
     def _read(self, lines: Sequence[Line | tuple[str, ...]]) -> None:
@@ -105,7 +101,7 @@ class UnfinishedOutput:
 
     def _check_input(self) -> None:
         if self._digest.hexdigest() != self._done_digest:
-            self._refuse_input(f"its first {self._num_done} lines are not the lines that were translated")
+            self._refuse_input(f"its first {self.num_done} lines are not the lines that were translated")
 
     def _refuse_input(self, problem: str) -> None:
         raise DataError(

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -401,13 +401,9 @@ class DataReport:
             f"padding: {self.padding_share:.1%} of a training batch",
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, for a file."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DataReport":
-        """The report from the values of `to_json`."""
+        """The report from its plain values, those of `dataclasses.asdict`, which a file has."""
         return TypeAdapter(cls).validate_python(values)
 
 

@@ -1,6 +1,7 @@
 """Sentence pairs: the type, a digest to compare them by, a report on reading them, and their text on disk."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -90,7 +91,7 @@ class ReadingReport:
     """The split whose pairs are returned."""
     num_rows: int = 0
     """Pairs in the files, of all splits together."""
-    num_usable: dict[str, int] = field(default_factory=dict)
+    num_usable: Counter[str] = field(default_factory=Counter)
     """Split -> number of pairs that belong to it; only those of `split` are returned."""
     skipped: dict[str, Finding] = field(default_factory=dict)
     """Reason why pairs were not returned -> their number, and the place of the first."""
@@ -100,7 +101,7 @@ class ReadingReport:
     @property
     def num_read(self) -> int:
         """Pairs that are returned: those of `split`."""
-        return self.num_usable.get(self.split, 0)
+        return self.num_usable[self.split]
 
     @property
     def num_skipped(self) -> int:
@@ -112,15 +113,10 @@ class ReadingReport:
     def notice(self, what: str, place: str) -> None:
         self.unusual.setdefault(what, Finding(example=place)).count += 1
 
-    def count(self, split: str) -> None:
-        """Count a pair of a split."""
-        self.num_usable[split] = self.num_usable.get(split, 0) + 1
-
     def add(self, other: "ReadingReport") -> None:
         """Add the counts of another corpus, which was read after those that are counted here."""
         self.num_rows += other.num_rows
-        for split, count in other.num_usable.items():
-            self.num_usable[split] = self.num_usable.get(split, 0) + count
+        self.num_usable.update(other.num_usable)
         for mine, more in ((self.skipped, other.skipped), (self.unusual, other.unusual)):
             for what, finding in more.items():
                 mine.setdefault(what, Finding(example=finding.example)).count += finding.count

@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeGuard
@@ -209,7 +209,7 @@ def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
 
 def write_report(folder: Path, report: DataReport) -> None:
     """Write the report to its file in a folder of prepared data."""
-    (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+    (folder / REPORT).write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
 
 
 def _build(

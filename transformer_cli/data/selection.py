@@ -36,6 +36,7 @@ from transformer_cli.process.messages import shortened
 from transformer_cli.text.normalization import (
     compose,
     is_blank,
+    is_clean_ascii,
     normalize_invisible,
     remove_control_characters,
     with_single_spaces,
@@ -74,7 +75,8 @@ def clean(
     ]
     for pair in pairs:
         report.num_read += 1
-        for alter, finding in altering:
+        is_clean = is_clean_ascii(pair.source) and is_clean_ascii(pair.target)
+        for alter, finding in () if is_clean else altering:
             source, target = alter(pair.source, pair.target)
             altered = pair._replace(source=source, target=target)
             if altered != pair:

@@ -4,12 +4,12 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, pairwise
 from random import Random
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -220,7 +220,7 @@ class UpdateProducer(Protocol):
         """Each update after a position, with the position after it."""
 
 
-class Updates(Iterator[list[Batch]]):
+class Updates(AbstractContextManager["Updates"], Iterator[list[Batch]]):
     """An endless iterator over the batches of each optimizer update, prepared by a thread.
 
     The last update of an epoch may have fewer batches than the others. An iterator started at
@@ -275,9 +275,6 @@ class Updates(Iterator[list[Batch]]):
             self._prefetcher = Prefetcher(self._producer.updates(self.position))
         update, self.position = next(self._prefetcher)
         return update
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Stop the thread; the next update starts a new thread at `position`."""

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from os import PathLike, fspath
@@ -140,7 +140,8 @@ def load_translator(
         given = {"decoding": decoding, "runtime": runtime}
         changes = {name: section for name, section in given.items() if section is not None}
         config = files.config.model_copy(update=changes)
-        _check_precision(config, is_possible=len(runs) == 1)
+        if len(runs) > 1:
+            _refuse_int8(config)
         return config
 
     folders = [find_run(None if one is None else fspath(one), or_demonstration=True) for one in runs]
@@ -187,16 +188,12 @@ def load_run(
         if command not in commands_that_take("decoding.rescore"):
             decoding = config.decoding.model_copy(update={"rescore": None})
             config = config.model_copy(update={"decoding": decoding})
-        _check_precision(config, is_possible=len(runs) == 1 and command != "next")
-        if len(runs) > 1 and "decoding.engine" in overridden:
-            _require_pytorch(config)
+        if len(runs) > 1:
+            _check_ensemble(config, overridden)
+        elif command == "next":
+            _refuse_int8(config)
         if "runtime.cuda_graphs" in overridden and config.runtime.cuda_graphs is True:
             _require_recorded_steps(config, is_alone=len(runs) == 1)
-        if len(runs) > 1 and config.decoding.shortlist is not None:
-            raise ConfigError(
-                "decoding.shortlist is for the translations of one model, not for an ensemble",
-                hint="leave out decoding.shortlist (--set decoding.shortlist=null)",
-            )
         return config
 
     alone = is_search and len(runs) == 1
@@ -243,17 +240,24 @@ def _require_recorded_steps(config: Config, *, is_alone: bool) -> None:
     require_cuda_graphs(config.runtime, prepare_machine(config.runtime, records=True))
 
 
-def _require_pytorch(config: Config) -> None:
-    """Refuse another engine for an ensemble if the user asks for it."""
-    if config.decoding.engine != "torch":
+def _check_ensemble(config: Config, overridden: Container[str]) -> None:
+    """Refuse what only one model can do, and another engine if the user asks for it."""
+    _refuse_int8(config)
+    decoding = config.decoding
+    if decoding.engine != "torch" and "decoding.engine" in overridden:
         raise ConfigError(
-            f"decoding.engine: {config.decoding.engine} translates with one model, not with an ensemble",
+            f"decoding.engine: {decoding.engine} translates with one model, not with an ensemble",
             hint="leave decoding.engine out, or name one run",
+        )
+    if decoding.shortlist is not None:
+        raise ConfigError(
+            "decoding.shortlist is for the translations of one model, not for an ensemble",
+            hint="leave out decoding.shortlist (--set decoding.shortlist=null)",
         )
 
 
-def _check_precision(config: Config, *, is_possible: bool) -> None:
-    if config.runtime.precision == "int8" and not is_possible:
+def _refuse_int8(config: Config) -> None:
+    if config.runtime.precision == "int8":
         raise ConfigError(
             "runtime.precision: int8 is for the translations of one model",
             hint="set runtime.precision=float32",

@@ -256,7 +256,7 @@ class TextPipeline:
         text = self.normalize_source(given.text.rstrip("\r\n"))
         if is_blank(text):
             return Chunk(given.text, given.line, given.first_part)
-        sentences = [Sentence(text, "")]
+        tokenizer, sentences = self.source_tokenizer, [Sentence(text, "")]
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
             if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
@@ -266,7 +266,8 @@ class TextPipeline:
             sentences = [Sentence(with_single_spaces(each.text), each.gap) for each in sentences]
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
         as_written = [sentence.text for sentence in sentences]
-        if self.spellings is not None:
+        # A model of subwords knows every spelling.
+        if self.spellings is not None and (tokenizer.has_words or _SEVERAL_SPACES.search(text)):
             sentences = [Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences]
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
         parts: list[TextPart] = []
@@ -284,9 +285,9 @@ class TextPipeline:
             beginning = parts[0].request._replace(prefix=self.prefix_ids(given.prefix))
             parts[0] = parts[0]._replace(request=beginning)
         unknown_words: tuple[str, ...] = ()
-        if any(self.source_tokenizer.unk_id in part.request.ids for part in parts):
-            unknown_words = tuple(self.source_tokenizer.unknown_words(text))
-        num_known_words = sum(self.source_tokenizer.count_words(one.request.ids) for one in parts)
+        if any(tokenizer.unk_id in part.request.ids for part in parts):
+            unknown_words = tuple(tokenizer.unknown_words(text))
+        num_known_words = sum(tokenizer.count_words(one.request.ids) for one in parts) if tokenizer.has_words else 0
         return Chunk(
             given.text,
             given.line,
@@ -521,7 +522,7 @@ class KnownSpellings:
         Words that are known, or that are unknown in every spelling, do not change.
         """
         text = _SEVERAL_SPACES.sub(" ", text)
-        if self.tokenizer.parts.layout.kind != "WordLevel" or self.tokenizer.knows(text):
+        if not self.tokenizer.has_words or self.tokenizer.knows(text):
             return text
         pieces: list[str] = []
         place, is_first = 0, True

@@ -460,21 +460,17 @@ class LayerCache:
         self.source = source[0].contiguous(), source[1].contiguous()  # both (R, G, S, K)
         self._keys = self._values = source[0][:, :, :0]  # buffers, filled up to _length
         self._length = 0
-        self._state: Tensor | None = None  # (R, D), the cell state of an SSRU
+        self.state: Tensor | None = None
+        """(R, D), the cell state of an SSRU; None without one."""
 
     @property
     def targets(self) -> KeysValues:
         """The keys and values of the target so far, both (R, G, T, K)."""
         return self._keys[:, :, : self._length], self._values[:, :, : self._length]
 
-    @property
-    def state(self) -> Tensor | None:
-        """(R, D), the cell state of an SSRU; None without one."""
-        return self._state
-
     def stepped(self, ssru: SSRU, x: Tensor) -> Tensor:
         """The output of an SSRU for the newest position, (R, 1, D) to the same; the cell state moves on."""
-        found, self._state = ssru.step(x, self._state)
+        found, self.state = ssru.step(x, self.state)
         return found
 
     def extend_target(self, newest: KeysValues) -> KeysValues:
@@ -491,7 +487,7 @@ class LayerCache:
     def select(self, rows: Tensor, *, keeps_source: bool = False) -> None:
         """New row i is old row `rows[i]`; if `keeps_source`, the keys and values of the source stay in their places."""
         self._keys, self._values = self._keys[rows], self._values[rows]
-        self._state = None if self._state is None else self._state[rows]
+        self.state = None if self.state is None else self.state[rows]
         if not keeps_source:
             self.source = self.source[0][rows], self.source[1][rows]
 

@@ -245,11 +245,6 @@ def derive_seed(*parts: int | str) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def seed_everything(*parts: int | str) -> None:
-    """Set the seed of PyTorch, so that random numbers depend on these parts only."""
-    seed_generators(derive_seed(*parts))
-
-
 def seed_generators(seed: int) -> None:
     """Set the seed of the CPU's random numbers, and of those of a GPU that is in use."""
     if torch.cuda.is_initialized() or torch.backends.mps.is_available():

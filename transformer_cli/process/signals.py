@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the module `typing` itself is not needed here
     from collections.abc import Callable
     from types import FrameType
-    from typing import Any
+    from typing import Any, ClassVar
 
     Handler = Callable[[int, FrameType | None], None]
 
@@ -40,11 +40,10 @@ system has sent to it and to all processes."""
 class _Ending:
     """How this process ends after a signal; `_ending` is the only object of this class."""
 
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
-        self.num_blocks = 0
-        """Number of nested `ended_after` blocks in which the main thread is."""
-        self.cleanups: dict[object, Callable[[], Any]] = {}
+    signal_number: int | None = None
+    num_blocks = 0
+    """Number of nested `ended_after` blocks in which the main thread is."""
+    cleanups: ClassVar[dict[object, Callable[[], Any]]] = {}
 
     def note(self, signal_number: int, frame: FrameType | None) -> None:
         """Signal handler: end the process now, or after the block that must not be interrupted."""
@@ -118,14 +117,11 @@ class SignalRequests:
     The second signal to end ends the process at once.
     """
 
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
-        """The first signal that asked to stop."""
-        self.wants_save = False
-        """Whether SIGUSR1 has asked for a checkpoint."""
-        self._stop_asked_at: float | None = None  # by another signal than SIGHUP
-        self._passed_on_seconds = PASSED_ON_SECONDS if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
-        self._before: dict[int, Any] = {}
+    signal_number: int | None = None
+    """The first signal that asked to stop."""
+    wants_save = False
+    """Whether SIGUSR1 has asked for a checkpoint."""
+    _stop_asked_at: float | None = None  # by another signal than SIGHUP
 
     def __enter__(self) -> SignalRequests:
         """Install the handlers of a training one after the other; each signal has a handler at any moment.
@@ -134,6 +130,8 @@ class SignalRequests:
         """
         import threading
 
+        self._passed_on_seconds = PASSED_ON_SECONDS if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
+        self._before: dict[int, Any] = {}
         if threading.current_thread() is not threading.main_thread():
             return self
         handlers: list[tuple[int, Handler]] = [(number, self._note_stop) for number in ENDING]

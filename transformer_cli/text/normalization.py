@@ -160,6 +160,11 @@ def with_single_spaces(text: str) -> str:
     return _WHITE_SPACE.sub(" ", text).strip(" ") if _MAY_HAVE_WHITE_SPACE.search(text) else text
 
 
+def is_clean_ascii(text: str) -> bool:
+    """Whether a text is printable ASCII, with single spaces inside and none at its ends: no rule of cleaning changes it."""
+    return text.isascii() and text.isprintable() and _MAY_HAVE_WHITE_SPACE.search(text) is None
+
+
 def compose(text: str) -> str:
     """Text in Unicode NFC; thousands of combining marks in a row do not take quadratic time."""
     if text.isascii():

@@ -79,10 +79,10 @@ class Tokenizer:
         self._shown = ["" if piece in hidden else piece for piece in self.entries]
         self._shown[self.unk_id] = f" {UNK}"
         self._texts: dict[tuple[int, ...], str] = {}
-        is_of_words = layout.kind == "WordLevel"
-        self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
+        self.has_words = layout.kind == "WordLevel"
+        """Whether each entry is a whole word or mark; else they are subwords."""
+        self._is_word = [self.has_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[:num_special] = [False] * num_special
-        self._has_words = is_of_words
         is_listed = UNLISTED in parts.model
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
         whole = self._encode_whole
@@ -180,7 +180,7 @@ class Tokenizer:
 
     def count_words(self, ids: Iterable[int]) -> int:
         """How many of these ids are known words, not punctuation; 0 for a tokenizer of subwords."""
-        return sum(map(self._is_word.__getitem__, ids)) if self._has_words else 0
+        return sum(map(self._is_word.__getitem__, ids))
 
     def count_written(self, ids: Iterable[int]) -> int:
         """How many of these ids are tokens with a letter or digit, without [EOS], [PAD] and [SOS]; [UNK] stands for a word."""
@@ -190,7 +190,7 @@ class Tokenizer:
     def has_spaced_words(self) -> bool:
         """Whether its text has white space between words in every script, also in Chinese, Japanese and Thai."""
         layout = self.parts.layout
-        return layout.has_spaced_words or (layout.kind == "WordLevel" and layout.cuts_at_spaces)
+        return layout.has_spaced_words or (self.has_words and layout.cuts_at_spaces)
 
     @cached_property
     def _is_written(self) -> list[bool]:
@@ -221,7 +221,7 @@ class Tokenizer:
     @cached_property
     def byte_pieces(self) -> BytePieces | None:
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
-        if self.parts.layout.kind == "WordLevel":
+        if self.has_words:
             return None
         return BytePieces.of([self.parts.layout.bytes_of(piece) for piece in self.entries])
 
@@ -261,7 +261,7 @@ class Tokenizer:
         A token that begins inside a character is not among them. Words without subwords have no such token.
         """
         layout = self.parts.layout
-        if layout.kind == "WordLevel":
+        if self.has_words:
             return ()
         texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self.entries)
         continues = partial(continues_word, has_spaced_words=layout.has_spaced_words)

@@ -419,26 +419,26 @@ def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
 MIN_UPDATES_FOR_SPEED = 20
 
 
+@dataclass(eq=False)
 class Announcer(Callback):
-    """Logs the plan and its warnings before the first step, and once the time that is left.
+    """Logs the plan and its warnings before the first step, and once the time that is left."""
 
-    Args:
-        config: of the run.
-        plan_for: makes the plan of a run with so many steps.
-        machine: on which it is trained.
-    """
-
-    def __init__(self, config: Config, plan_for: Callable[[int], Plan], machine: Machine) -> None:
-        self.config, self.plan_for, self.machine = config, plan_for, machine
-        self.num_steps = 0
-        self.step = 0
-        self.num_updates = self.num_tokens = 0
-        self.seconds = 0.0
-        self.has_told_time = False
-        # The first updates on a GPU also compile, record and choose kernels, which takes longer than the updates.
-        self.is_warm = machine.device.type == "cpu" and config.runtime.compile is not True
+    config: Config
+    """Of the run."""
+    plan_for: Callable[[int], Plan]
+    """Makes the plan of a run with so many steps."""
+    machine: Machine
+    """On which it is trained."""
+    num_steps: int = 0
+    num_updates: int = 0
+    num_tokens: int = 0
+    seconds: float = 0.0
+    has_told_time: bool = False
+    is_warm: bool = False
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
+        # The first updates on a GPU also compile, record and choose kernels, which takes longer than the updates.
+        self.is_warm = self.machine.device.type == "cpu" and self.config.runtime.compile is not True
         if num_steps is None:
             return
         self.num_steps = num_steps

@@ -23,7 +23,7 @@ from transformer_cli.checkpoint.trained_files import TrainedModel, find_run, loa
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.model import Transformer
 from transformer_cli.model.layers import TokenCutoff, WordDropout
-from transformer_cli.process.device import derive_seed, require_memory, seed_everything
+from transformer_cli.process.device import derive_seed, require_memory, seed_generators
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.process.messages import for_shell
 from transformer_cli.process.torchrun import Launch
@@ -130,7 +130,7 @@ def _num_layers(weights: Mapping[str, Tensor], part: str) -> int:
 
 def new_model(config: Config, tokenizers: Tokenizers, initial: InitialModel | None = None) -> Transformer:
     """A model on the CPU, with random weights or those of `initial`; `training.frozen` parameters are frozen."""
-    seed_everything(config.seed, "weights")
+    seed_generators(derive_seed(config.seed, "weights"))
     model = Transformer(config.model, *(tokenizer.vocab_size for tokenizer in tokenizers))
     if config.model.start_embedding == "zero":
         with torch.no_grad():

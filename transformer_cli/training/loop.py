@@ -48,7 +48,7 @@ from transformer_cli.data.updates import AnyPosition, Batch, Position, StreamPos
 from transformer_cli.model import LossSums, SmoothedLabels, Transformer
 from transformer_cli.model.layers import aligning_weights
 from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss, simcut_loss
-from transformer_cli.process.device import Machine, derive_seed, seed_everything, seed_generators
+from transformer_cli.process.device import Machine, derive_seed, seed_generators
 from transformer_cli.process.errors import ConfigError, TrainingStoppedError, TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
 from transformer_cli.training.callbacks import Callbacks, Meter, StepReport, TrainingReport
@@ -716,10 +716,9 @@ def with_seeds_of_dropout(batches: Iterable[Batch], seed_of_update: int) -> Iter
     for batch in batches:
         if batch.number == number:
             pass  # the second half goes on with the random numbers of the first
-        elif batch.number == 0:
-            seed_generators(seed_of_update)
         else:
-            seed_everything(seed_of_update, "micro-batch", batch.number)
+            is_first = batch.number == 0
+            seed_generators(seed_of_update if is_first else derive_seed(seed_of_update, "micro-batch", batch.number))
         number = batch.number
         yield batch
 

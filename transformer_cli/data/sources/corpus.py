@@ -70,13 +70,13 @@ def read_pairs(
     report.split = split
     if isinstance(data, SequencesData):
         for pair in generate_sequences(data, split, seed=seed):
-            report.count(split)
+            report.num_usable[split] += 1
             yield pair
         return
     if isinstance(data, PhrasebookData):
         directions = range(len(data.directions))
         for pair in read_phrasebook(split, data.num_pairs):
-            report.count(split)
+            report.num_usable[split] += 1
             yield from in_directions((pair.source, pair.target), 0, directions)
         return
     for index in range(len(data.corpora)):
@@ -264,7 +264,7 @@ def corpus_pairs(
             validation_share=data.validation_share,
             test_share=data.test_share,
         )
-        report.count(split)
+        report.num_usable[split] += 1
         for pair in pairs:
             yield split, pair
     if alignments is not None:
@@ -383,7 +383,7 @@ def first_of_each_corpus(data: FilesData | HubData, num_pairs: int, report: Read
         rows = read_hub(data, index, report) if isinstance(data, HubData) else read_files(data, index, report)
         directions = direction_numbers(data, index)
         for row in islice(watched(rows, data, index), num_pairs):
-            report.count("train")
+            report.num_usable["train"] += 1
             yield from in_directions(row, index, directions)
 
 

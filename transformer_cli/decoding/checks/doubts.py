@@ -231,9 +231,11 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _is_far_too_long(source, translation),
         COPIES: not words.isdisjoint(read) and _copies_source(source, translation, languages),
         OTHER_LANGUAGE: not words.isdisjoint(here.frequent) and _is_in_source_language(written, here, there),
-        OTHER_SCRIPT: not (translation.isascii() or there.letters.issuperset(translation))
+        OTHER_SCRIPT: not (
+            is_written_plain or translation.isascii() or _letters_of(languages.target).issuperset(translation)
+        )
         and _has_foreign_letters(source, translation, languages.target),
-        UNREADABLE: not (source.isascii() or here.letters.issuperset(source))
+        UNREADABLE: not (is_read_plain or source.isascii() or _letters_of(languages.source).issuperset(source))
         and _is_in_other_scripts(source, languages.source),
         NUMBERS: has_number and has_other_numbers(source, translation, languages, read, written),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
@@ -258,14 +260,11 @@ class _Known(NamedTuple):
     """The words of which names of months and days of the week consist, casefolded."""
     titles: frozenset[str]
     negations: frozenset[str]
-    letters: frozenset[str]
-    """Signs of a text in Latin letters, without the letters of scripts that the language does not use."""
 
 
 @cache
 def _known_of(language: str) -> _Known:
-    code, scripts = primary_language(language), scripts_of_language(language)
-    signs = map(chr, (*range(_END_OF_LATIN), *_PUNCTUATION))
+    code = primary_language(language)
     return _Known(
         code,
         frequent_words(code),
@@ -273,8 +272,14 @@ def _known_of(language: str) -> _Known:
         frozenset(form for name in _tokens(NAMES.get(code, "")) for form in (name, f"{name}s")),
         word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
-        frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
     )
+
+
+@cache
+def _letters_of(language: str) -> frozenset[str]:
+    """Signs of a text in Latin letters, without the letters of scripts that the language does not use."""
+    scripts, signs = scripts_of_language(language), map(chr, (*range(_END_OF_LATIN), *_PUNCTUATION))
+    return frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts)
 
 
 def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:

@@ -86,9 +86,11 @@ class Beams:
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[Step] = []
-        self._newest: Candidates
+        self.newest_candidates: Candidates
+        """What the last call of `extend` chose among, and what it decided."""
         # From here to `_origins`: for the b sentences still searched.
-        self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
+        self.sentences = torch.arange(len(max_lengths), device=max_lengths.device)
+        """(b,) int64: the sentences that are still searched."""
         self._max_lengths = max_lengths
         # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.
         self._totals = torch.zeros_like(max_lengths, dtype=penalties.dtype).unsqueeze(1)
@@ -131,11 +133,11 @@ class Beams:
             totals: the log-probabilities of the hypotheses with these tokens.
             is_kept: whether these hypotheses are in the beam.
         """
-        self._steps.append(Step(self._sentences, parents, tokens))
+        self._steps.append(Step(self.sentences, parents, tokens))
         length = len(self._steps)
         is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
-        self._newest = Candidates(parents, tokens, totals, scores, is_kept, is_end)
+        self.newest_candidates = Candidates(parents, tokens, totals, scores, is_kept, is_end)
         # The W best finished hypotheses, those of this step among them; -inf means: not finished.
         slots = torch.arange(self._beam_size, device=scores.device)
         origins = ((length - 1) * self._beam_size + slots).expand_as(scores)
@@ -153,23 +155,13 @@ class Beams:
         return len(self._all_origins)
 
     @property
-    def sentences(self) -> Tensor:
-        """(b,) int64: the sentences that are still searched."""
-        return self._sentences
-
-    @property
     def newest(self) -> Step:
         """The tokens that the last call of `extend` appended."""
         return self._steps[-1]
 
     def is_newest_in_beam(self) -> Tensor:
         """(b, W) bool: whether the hypothesis that got each of the newest tokens is in the beam, open or finished."""
-        return self._newest.is_kept & (self._newest.scores > -torch.inf)
-
-    @property
-    def newest_candidates(self) -> Candidates:
-        """What the last call of `extend` chose among, and what it decided."""
-        return self._newest
+        return self.newest_candidates.is_kept & (self.newest_candidates.scores > -torch.inf)
 
     def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The scores of finished hypotheses, then of (b, W) candidates; and the places of the W best."""
@@ -200,7 +192,7 @@ class Beams:
         kept = rows_to_keep(is_open, num_open)
         if kept is not None:
             self._store_finished()
-            self._sentences, self._max_lengths = self._sentences[kept], self._max_lengths[kept]
+            self.sentences, self._max_lengths = self.sentences[kept], self._max_lengths[kept]
             self._totals = self._totals[kept]
             self._finished, self._origins = self._finished[kept], self._origins[kept]
             rows, tokens = rows[kept], tokens[kept]
@@ -208,8 +200,8 @@ class Beams:
         return rows.flatten(), tokens.flatten(), keeps_sources
 
     def _store_finished(self) -> None:
-        self._all_finished[self._sentences] = self._finished
-        self._all_origins[self._sentences] = self._origins
+        self._all_finished[self.sentences] = self._finished
+        self._all_origins[self.sentences] = self._origins
 
     def origins(self, num_best: int) -> Tensor:
         """(B, num_best) int64: step * W + slot of the last token of each hypothesis of `best`, which comes first."""

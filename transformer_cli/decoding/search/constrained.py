@@ -149,16 +149,12 @@ class TermStates:
         self._rows = table
         self._goes_on = goes_on
         num_rows, num_forms, longest = table.form_ids.shape
-        self._now = Contained(
+        self.now = Contained(
             table.needed.new_zeros(num_rows, 1, table.needed.shape[1]),
             table.ends_in_word.new_zeros(num_rows, 1, num_forms, longest),
         )
-        self._has_begun = False
-
-    @property
-    def now(self) -> Contained:
         """What the hypothesis of each row contains; N is 1."""
-        return self._now
+        self._has_begun = False
 
     @property
     def num_needed(self) -> Tensor:
@@ -172,16 +168,16 @@ class TermStates:
     def select(self, rows: Tensor) -> None:
         """New row i is old row `rows[i]`."""
         self._rows = self._rows.select(rows)
-        self._now = Contained(*(field[rows] for field in self._now))
+        self.now = Contained(*(field[rows] for field in self.now))
 
     def advance(self, last_ids: Tensor) -> None:
         """Append one token to each row; (R,) int64."""
-        self._now = self.after(last_ids.unsqueeze(1))
+        self.now = self.after(last_ids.unsqueeze(1))
         self._has_begun = True
 
     def after(self, tokens: Tensor) -> Contained:
         """What the rows would contain with one more token, for (R, N) tokens."""
-        rows, is_matched = self._rows, self._now.is_matched
+        rows, is_matched = self._rows, self.now.is_matched
         goes_on = rows.ends_in_word.unsqueeze(1) & self._goes_on[tokens].unsqueeze(-1)
         new_counts = self._of_terms(rows.at_end(is_matched) & ~goes_on)  # (R, N, G)
         # The tokens of a form that counts belong to no other form of its term.
@@ -190,7 +186,7 @@ class TermStates:
         may_begin = may_begin[:, None, :, None].expand(*is_free.shape, 1)
         longer = torch.cat([may_begin, is_matched[..., :-1] & is_free.unsqueeze(-1)], dim=-1)
         is_next = rows.form_ids.unsqueeze(1) == tokens[..., None, None]
-        return Contained(self._now.counts + new_counts, longer & is_next)
+        return Contained(self.now.counts + new_counts, longer & is_next)
 
     def progress(self, contained: Contained) -> Tensor:
         """(R, N) int64: how many of the `num_needed` tokens the hypotheses need no more.
@@ -209,8 +205,8 @@ class TermStates:
     def next_tokens(self) -> Tensor:
         """(R, F) int64: the token that each form needs next; `NO_TOKEN` if its term is complete or it cannot begin."""
         rows = self._rows
-        has_ended, num_missing = self._missing(self._now)
-        places = self._num_matched(self._now.is_matched)
+        has_ended, num_missing = self._missing(self.now)
+        places = self._num_matched(self.now.is_matched)
         places = places.where(~self._of_forms(has_ended), 0).squeeze(1)  # (R, F)
         tokens = rows.form_ids.gather(2, places.unsqueeze(-1)).squeeze(-1)
         is_needed = self._of_forms(num_missing > 0).squeeze(1)

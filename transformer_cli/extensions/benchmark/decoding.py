@@ -36,7 +36,7 @@ from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
 from transformer_cli.extensions.benchmark.training import data_to_measure
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import prepare_machine, processor_name, seed_everything
+from transformer_cli.process.device import derive_seed, prepare_machine, processor_name, seed_generators
 from transformer_cli.process.errors import TfmError
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizers
@@ -67,7 +67,7 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
         prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
         with data_to_measure(config) as (data, _):
             pairs, tokenizers = data.validation, data.tokenizers
-        seed_everything(config.seed, "weights")
+        seed_generators(derive_seed(config.seed, "weights"))
         model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
