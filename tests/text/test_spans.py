@@ -262,6 +262,22 @@ def found(text: str) -> list[str]:
         ("<%s-n>, <%1$s-KP+>, <{0}+Shift+F5>, a <%s - n>", ["<%s-n>", "<%1$s-KP+>", "<{0}+Shift+F5>", "%s"]),
         ("= LN(10), =SUM(A1:A5) = ROUND(LN(10),2)", ["LN(10)", "SUM(A1:A5)", "ROUND(LN(10),2)"]),
         ("x = USA(the land), LN(10) = NATO (1949)", ["10", "1949"]),
+        (
+            "See tests/small_data and tests/big_data/, prints/small/square.vox, include/red-dog.h and READ.md#the-dog.",
+            ["tests/small_data", "tests/big_data/", "prints/small/square.vox", "include/red-dog.h", "READ.md#the-dog"],
+        ),
+        ("$HOME/bin/dog.so or $PATH, Info.plist, dog.stl", ["$HOME/bin/dog.so", "$PATH", "Info.plist", "dog.stl"]),
+        ("He/she and/or they, red/green/blue.The dog, red/green/blue.the dog, and/or-not.the", []),
+        (
+            "Call HttpApi.fetch_async(request), dog.walk_far(a, speed) or find_dog(3)",
+            ["HttpApi.fetch_async(request)", "dog.walk_far(a, speed)", "find_dog(3)"],
+        ),
+        ("find_dog(the red one), dog(s) and cat(big)", ["find_dog"]),
+        ("It is set to Vector2.Zero here", ["Vector2.Zero"]),
+        ("Game.Exit", ["Game.Exit"]),
+        ("Game.Exit is here. Prof.Smith", []),
+        ("6b5f572c: the dog, count=10 and (is_red=true)", ["6b5f572c", "count=10", "is_red=true"]),
+        ("the day=night, 4x=big and deadbeef", ["4"]),
         ("No span at all: none.", []),
     ],
 )

@@ -1005,3 +1005,27 @@ def test_comments_and_nested_tags_of_obsidian_stay(source: str, wanted: str) -> 
 def test_the_name_of_a_block_of_obsidian_stays_at_its_end() -> None:
     assert reverse("the red dog ^red-dog") == "DOG RED THE ^red-dog"
     assert upper("the ^red dog") == "THE ^RED DOG"
+
+
+def test_the_name_of_a_block_of_obsidian_may_touch_a_picture() -> None:
+    assert upper("![[a-dog.png]]^picture-of-dog\n") == "![[a-dog.png]]^picture-of-dog\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Anna's [dog's](a.md)*House* is red", "ANNA'S [DOG'S](a.md) *HOUSE* IS RED"),
+        ("[dog's][a]**House** is red\n\n[a]: b.md", "[DOG'S][a] **HOUSE** IS RED\n\n[a]: b.md"),
+        ("the [Git](a.md)**hub**", "THE [GITHUB](a.md)"),
+        ("We like dogs._Our red note_", "WE LIKE DOGS. _OUR RED NOTE_"),
+        ("We like dogs.[The red cat](a.md)", "WE LIKE DOGS. [THE RED CAT](a.md)"),
+        ('Say "[the dog](a.md)" or ([the cat](b.md))', 'SAY "[THE DOG](a.md)" OR ([THE CAT](b.md))'),
+    ],
+)
+def test_a_range_directly_behind_a_link_or_sentence_is_a_word_of_its_own(text: str, expected: str) -> None:
+    assert upper(text) == expected
+
+
+def test_a_long_formula_stays() -> None:
+    formula = rf"\\( x_1 = {' + '.join(f'y_{number} the dog' for number in range(40))} \\)"
+    assert upper(f"It is {formula} here") == f"IT IS {formula} HERE"

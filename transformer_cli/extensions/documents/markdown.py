@@ -60,6 +60,8 @@ _WITHOUT_WORDS = {
 # The names of ranges that end a word where another range follows, as the changes {--red--}{++blue++}, and of those that end it
 # before a word, too: in ~~red~~blue, words are taken out.
 _TAKEN_OUT = frozenset(["s", "taken_out", "<del>", "<s>", "<strike>"])
+# The end of a link and another word directly behind it: [Anna's](url)*Ghost*
+_LINK_AND_WORD = re.compile(r"[a-z'\u2019](?:\]\([^\s()]*\)|\]\[[^\[\]]*\])[*_]{1,3}[A-Z][a-z]")
 _CHANGES = _TAKEN_OUT | {"edited", "marked", "words", "<ins>"}
 # Marks whose texts stay, by their names.
 _KEPT_MARKS = {
@@ -419,7 +421,9 @@ def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
             continue
         is_range = following.role is Role.OPEN
         if change.name == "link":  # those of a menu are texts of their own
-            is_range = following.name in _CHANGES or (is_range and is_mark)
+            is_range = following.name in _CHANGES or (
+                is_range and (is_mark or _LINK_AND_WORD.match(content, change.start - 1) is not None)
+            )
         is_word = following.role is None and content[following.start].isalnum()
         if is_range or (is_word and (change.name in _TAKEN_OUT or event.name == "critic")):
             ends.add(event.end)

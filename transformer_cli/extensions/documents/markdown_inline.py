@@ -54,7 +54,7 @@ NAME_OF_BOX = r"\[![A-Za-z]+(?:[ \t]++(?:[\w-]++=|https?:)[^\[\]\n]*+)?\]"
 # Also the number of an example of Pandoc, a picture and the name of a block of Obsidian (^a1b2c3), and attributes behind what they belong to.
 _MARKS = re.compile(
     rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
-    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t])\^[A-Za-z0-9-]++\Z"
+    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
 # CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
@@ -92,7 +92,7 @@ _EXTENSIONS = {
     ),
     # \\( is a bracket as well, so only what has a sign of formulas is one.
     "math": re.compile(
-        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,300}}?\\\)"
+        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,2000}}?\\\)"
     ),
     # Also those of MkDocs: :material-plus-circle:, and with attributes :octicons-mail-16:{ .mail }.
     "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+(?:-[a-z0-9_]+)*):(?!\w)"),
