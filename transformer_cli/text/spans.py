@@ -17,7 +17,7 @@ _FILE_ENDINGS = (
     "rtf|epub|opf|ncx|tex|bib|rst|po|pot|mo|xlf|xliff|tmx|srt|vtt|ics|eml|ipynb|sql|db|sqlite|parquet|css|scss|tsx?|jsx|mjs|php|rb|rs|"
     "kt|cs|hpp|cfg|conf|lock|bak|tmp|dll|dmg|deb|rpm|apk|jar|rar|7z|bz2|xz|zst|tgz|ico|webp|bmp|tiff?|psd|eps|heic|webm|mkv|"
     "flac|ogg|m4a|ttf|otf|woff2?|"
-    "stl|3mf|gcode|dxf|gpx|kml|geojson|qmd|rmd|mdx|adoc|wasm|ps1|msi|aac|m4v|mpe?g|plist|csproj|sln|gradle|pem|crt"
+    "stl|3mf|gcode|dxf|gpx|kml|geojson|qmd|rmd|mdx|adoc|wasm|lua|ps1|msi|aac|m4v|mpe?g|plist|csproj|sln|gradle|pem|crt"
 )
 # A single capital letter behind a full stop is an initial.
 _CAPITAL_ENDINGS = _FILE_ENDINGS.upper().replace("|C|", "|")
@@ -229,6 +229,8 @@ _PATTERNS = {
         rf"|(?<![\w.~/:#@-])[A-Za-z0-9][\w.-]{{0,98}}/(?=[\w-]{{0,99}}-)[A-Za-z0-9][\w-]{{0,98}}\.(?!(?:{_NOT_DOTTED}|they)(?!\w))[a-z][a-z0-9]{{0,7}}(?![\w/-])"
         rf"|(?<![\w.~/:#@-])(?:[A-Za-z0-9][\w.-]{{0,98}}/){{2,9}}[A-Za-z0-9][\w-]{{0,98}}\.(?!(?:{_NOT_DOTTED})(?!\w))[a-z][a-z0-9]{{0,7}}(?![\w/-])"
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
+        # Of DocFX: @System.String?text=dog
+        rf"|(?<![\w@#&])@[A-Z]\w{{1,60}}(?:\.(?!(?:{_BEGINNINGS}|Thanks|Hello|Yes|Well)(?!\w))[A-Z]\w{{1,60}}){{1,9}}(?:\?[\w=&.-]{{1,99}})?"
         r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
         rf"|(?<![\w@#&])@[^\W\d_]\w{{0,99}}(?:(?:-|\.(?=[^\W\dA-Z_])){_HANDLE_PART}){{0,9}}"  # @name, @a-name, @a.name
         rf"|(?<![\w@#&])\#[^\W\d_]\w{{0,99}}(?:[-/]{_HANDLE_PART}){{0,9}}"  # #topic, #my-topic, #topic/part
@@ -260,6 +262,7 @@ _PATTERNS = {
     rf"|{_OPTION}"
     rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
     r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
+    r"|(?<![\w.-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"  # a UUID
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
     r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){1,3}-(?:alpha|beta|rc|dev|pre|preview|snapshot|SNAPSHOT|RC|[ab])(?:[.-]?\d{1,9}){0,3}(?![\w-])"  # 1.0-beta.2

@@ -1029,3 +1029,65 @@ def test_a_range_directly_behind_a_link_or_sentence_is_a_word_of_its_own(text: s
 def test_a_long_formula_stays() -> None:
     formula = rf"\\( x_1 = {' + '.join(f'y_{number} the dog' for number in range(40))} \\)"
     assert upper(f"It is {formula} here") == f"IT IS {formula} HERE"
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        # Blocks of PyMdown.
+        ("/// note | The dog\nthe cat\n///\n", "/// note | THE DOG\nTHE CAT\n///\n"),
+        (
+            "/// html | div.dog\n    open: True\n\nthe cat\n\n///\n",
+            "/// html | div.dog\n    open: True\n\nTHE CAT\n\n///\n",
+        ),
+        ("//// tab | The cat\n\n/// tip\nthe dog\n///\n////\n", "//// tab | THE CAT\n\n/// tip\nTHE DOG\n///\n////\n"),
+        # The title of a box of Quarto.
+        ('::: {.callout-note title="The dog"}\nthe cat\n:::\n', '::: {.callout-note title="THE DOG"}\nTHE CAT\n:::\n'),
+        # Commands around a text on one line.
+        ('{% hint style="info" %}the dog{% endhint %}\n', '{% hint style="info" %}THE DOG{% endhint %}\n'),
+        ("{{< mark >}}the dog{{< /mark >}}\n", "{{< mark >}}THE DOG{{< /mark >}}\n"),
+        ("{% a %} {% b %}\n{{< c >}}{{< d >}}\nthe dog\n", "{% a %} {% b %}\n{{< c >}}{{< d >}}\nTHE DOG\n"),
+        ("{% comment %}the dog{% endcomment %}\n", "{% comment %}the dog{% endcomment %}\n"),
+        # References of bookdown.
+        (
+            "See \\@ref(fig:dog) and (\\#tab:dog) the cat\n\n(ref:dog-x) the dog\n",
+            "SEE \\@ref(fig:dog) AND (\\#tab:dog) THE CAT\n\n(ref:dog-x) THE DOG\n",
+        ),
+        # Settings of a slide.
+        ("class: center, dog\n\n# the dog\n", "class: center, dog\n\n# THE DOG\n"),
+        ("the dog\n\n---\nname: dog\nclass: big\n\nthe cat\n", "THE DOG\n\n---\nname: dog\nclass: big\n\nTHE CAT\n"),
+        ("the dog\nclass: big\n", "THE DOG CLASS: BIG\n"),
+        # Fields of Obsidian and Logseq.
+        ("status:: the dog\nowner:: the cat\nthe end\n", "status:: THE DOG\nowner:: THE CAT\nTHE END\n"),
+        ("- size:: big\n- the (size:: big) dog and std::dog", "- size:: BIG\n- THE (size:: BIG) DOG AND std::dog"),
+        # Columns of DocFX.
+        (
+            ":::row:::\n    :::column:::\n        The dog\n        runs.\n    :::column-end:::\n:::row-end:::\nthe cat\n",
+            ":::row:::\n    :::column:::\n        THE DOG RUNS.\n    :::column-end:::\n:::row-end:::\nTHE CAT\n",
+        ),
+        # Parts of other files.
+        (
+            "[!INCLUDE [the dog](a.md)]\n[!code-cs[The dog](a.cs?b=1)]\n",
+            "[!INCLUDE [the dog](a.md)]\n[!code-cs[The dog](a.cs?b=1)]\n",
+        ),
+        ("use @Red.Dog?text=dog and <xref:Red.Dog> here", "USE @Red.Dog?text=dog AND <xref:Red.Dog> HERE"),
+    ],
+)
+def test_the_marks_of_generators_of_pages_stay(source: str, wanted: str) -> None:
+    assert upper(source) == wanted
+    assert translated(read_markdown(source.encode()), Identity()) == source
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ('see [the dog]({{< ref "a dog.md" >}}) now', 'NOW [DOG THE]({{< ref "a dog.md" >}}) SEE'),
+        ("see [the dog]({% link a.md %}) now", "NOW [DOG THE]({% link a.md %}) SEE"),
+        ("see [the dog][d] now\n\n[d]: {{ site.url }}/a", "NOW [DOG THE][d] SEE\n\n[d]: {{ site.url }}/a"),
+        ("the {{< mark x >}}red dog{{< /mark >}} now", "NOW {{< mark x >}}DOG RED{{< /mark >}} THE"),
+        ("choose [!UICONTROL Save file] now", "NOW [!UICONTROL FILE SAVE] CHOOSE"),
+        ("the [!DNL red dog] now", "NOW [!DNL red dog] THE"),
+    ],
+)
+def test_links_and_ranges_of_generators_move_with_their_words(source: str, wanted: str) -> None:
+    assert reverse(source) == wanted

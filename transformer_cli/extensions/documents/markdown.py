@@ -20,6 +20,7 @@ from transformer_cli.extensions.documents.markdown_blocks import (
 )
 from transformer_cli.extensions.documents.markdown_inline import (
     EXAMPLE_IN_LINES,
+    FIELD,
     NAME_OF_BOX,
     InlineEvent,
     MarkdownInline,
@@ -70,6 +71,13 @@ _KEPT_MARKS = {
 }
 # The first line of a box of GitHub, Obsidian or DocFX, with its title; it stays a line.
 _BOX_LINE = re.compile(rf"{NAME_OF_BOX}[^\n]*(?=\n)")
+
+_LINE_OF_FIELD = re.compile(rf"^{FIELD}[^\n]*", re.MULTILINE)
+# A definition of a link whose target has a part of a template, in which Markdown allows no spaces: [dog]: {{ site.url }}/dog
+_TEMPLATE_IN_DEFINITION = re.compile(
+    r"^( {0,3}\[[^\[\]\n]+\]:[ \t]+)([^\s{}]*(?:(?:\{\{[^{}\n]*\}\}|\{%[^{}%\n]*%\})[^\s{}]*)+)(?=[ \t]*$)",
+    re.MULTILINE,
+)
 
 # Settings without a line around them: of MultiMarkdown and MkDocs (title: The car), and the title block of Pandoc (% The car).
 _SETTINGS = re.compile(
@@ -152,6 +160,7 @@ class _Reader:
             parsed = _without_signs(front) + parsed[front.end() :]
             if text[:1] == "-":
                 parsed = _SETTINGS_OF_SLIDE.sub(self._without_settings_of_slide, parsed)
+        parsed = _TEMPLATE_IN_DEFINITION.sub(lambda match: match[1] + "x" * len(match[2]), parsed)
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
         self._inline.is_reading = False
@@ -402,7 +411,10 @@ def _ends_of_lines(content: str) -> set[int]:
     """The line feeds that stay: behind the first line of a box, and before an example of Pandoc."""
     box_line = _BOX_LINE.match(content)
     examples = EXAMPLE_IN_LINES.finditer(content) if EXAMPLE.match(content) else ()
-    return {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
+    kept = {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
+    for match in _LINE_OF_FIELD.finditer(content):
+        kept |= {match.start() - 1, match.end()}
+    return kept
 
 
 def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:

@@ -50,11 +50,23 @@ class InlineEvent(NamedTuple):
 
 NAME_OF_BOX = r"\[![A-Za-z]+(?:[ \t]++(?:[\w-]++=|https?:)[^\[\]\n]*+)?\]"
 """The pattern of [!NOTE] of GitHub, and of [!div class="checklist"] and [!VIDEO https://example.org] of DocFX."""
+FIELD = r"(?:^|(?<=[\[(]))[A-Za-z][\w-]{0,40}::(?=[ \t])"
+"""The pattern of the name of a field of Obsidian or Logseq: status:: done."""
 # The mark of a footnote, and the name of a box; Markdown itself does not know them.
 # Also the number of an example of Pandoc, a picture and the name of a block of Obsidian (^a1b2c3), and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
-    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z"
+    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|\A\(ref:[\w-]++\)(?=\s)|{FIELD}|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
+    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z",
+    re.MULTILINE,
+)
+# A part of a template in the target of a link; Markdown allows no spaces there: [dog]({{< ref "dog.md" >}})
+_TEMPLATE_IN_TARGET = re.compile(
+    r"(?<=\]\()[^()\s{}]*+(?:(?:\{\{[^{}\n]*+\}\}|\{%[^{}%\n]*+%\})[^()\s{}]*+)++(?=(?:[ \t]++\"[^\"\n]*+\")?+\))"
+)
+# A command around a text, and its end; those that are statements divide texts.
+_COMMAND = re.compile(
+    r"\{\{[<%]\s*+(?P<end>/?)\s*+(?P<name>[\w-]++)[^{}]*+\}\}"
+    r"|\{%-?\s*+(?P<ending>(?:end)?)(?P<tag>(?!if|else|els|unless|case|when|for|block|raw|comment|set|end)[a-z][\w-]*+)[^{}%]*+%\}"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
 # CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
@@ -63,8 +75,9 @@ _PAIRS = re.compile(
     r"|(?<![=\w])==(?=[^\s=])(?P<marked>[^=\n]++)(?<=\S)==(?![=\w])"
     r"|\{(?P<sign>\+\+|--|==)(?P<edited>[^{}\n]++)(?<=(?P=sign))\}"
     r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}\n]*+\}"
+    r"|\[!UICONTROL[ \t]++(?P<control>[^\[\]\n]++)\]"
 )
-_TEXTS_OF_PAIRS = ("label", "marked", "edited", "words")
+_TEXTS_OF_PAIRS = ("label", "marked", "edited", "words", "control")
 # Where the text of a footnote inside its sentence begins: ^[A dog.]
 _NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
 _BRACKET = re.compile(r"[\[\]]")
@@ -84,6 +97,12 @@ _EXTENSIONS = {
     "docfx": re.compile(r":::[a-z-]++(?>(?:[ \t]++[\w-]++=\"[^\"\n]*+\")+)[ \t]*+:::(?!:)"),
     # A comment of Obsidian: %%the words%%; %%name%% alone is a placeholder.
     "remark": re.compile(r"(?<![\w%])%%(?!%)(?=[^%]*[ \t\n])(?:[^%]|%(?!%)){1,2000}?%%(?![\w%])"),
+    # References of bookdown: \@ref(fig:dog), (\#tab:dog)
+    "reference": re.compile(r"\\@ref\([^()\s]++\)|(?<=\()\\#[A-Za-z]{2,10}:[\w-]++(?=\))"),
+    # What another file holds, of DocFX: [!INCLUDE [name](a.md)], [!code-csharp[](a.cs)]; [!DNL the name] is not to be translated.
+    "included": re.compile(
+        r"\[!(?i:INCLUDE|code(?:-[\w+#.-]++)?)[ \t]*+\[[^\[\]\n]*+\]\([^()\n]*+\)\]|\[!DNL[ \t][^\[\]\n]++\]"
+    ),
     "comment": re.compile(r"\{/\*(?>.*?(?=\{/\*|\*/\}|\Z))\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
@@ -153,13 +172,15 @@ class MarkdownInline:
             env: the link references of the document, as the parser has collected them.
         """
         notes = self._notes = _Notes([])
-        self.parser.inline.parse(text, self.parser, env, notes.tokens)
+        masked = _TEMPLATE_IN_TARGET.sub(lambda match: "x" * len(match[0]), text)
+        self.parser.inline.parse(masked, self.parser, env, notes.tokens)
         self._notes = None
         for token in notes.tokens:
             event = _range_of(token)
             if event is not None:
                 notes.events.append(event)
         notes.events = _with_whole_code(text, sorted(notes.events, key=lambda event: event[:2]))
+        notes.events = _with_commands_around(text, notes.events)
         taken = [False] * (len(text) + 1)
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
@@ -335,6 +356,24 @@ def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEv
         if is_in_word:  # no tag, but a name that somebody else fills in: allow_<NAME>_x
             return InlineEvent(start, end, Role.WORD)
     return InlineEvent(start, end, Role.POINT)
+
+
+def _with_commands_around(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
+    """Events in which a command and its end, such as {{< mark >}} and {{< /mark >}}, are a range."""
+    found = list(events)
+    opened: dict[str, list[int]] = {}
+    for at, event in enumerate(events):
+        command = _COMMAND.fullmatch(text, event.start, event.end) if event.role is Role.WORD else None
+        if command is None:
+            continue
+        name = f"{{{command['name'] or command['tag']}}}"
+        if not (command["end"] or command["ending"]):
+            opened.setdefault(name, []).append(at)
+        elif opened.get(name):
+            first = opened[name].pop()
+            found[first] = events[first]._replace(role=Role.OPEN, name=name)
+            found[at] = event._replace(role=Role.CLOSE, name=name)
+    return found
 
 
 def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
