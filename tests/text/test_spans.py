@@ -278,6 +278,7 @@ def found(text: str) -> list[str]:
         ("Game.Exit is here. Prof.Smith", []),
         ("Ask @Anna.Thanks or @System.String?text=dog", ["@Anna", "@System.String?text=dog"]),
         ("((63e2f5a1-1a2b-4c3d-8e4f-0123456789ab))", ["63e2f5a1-1a2b-4c3d-8e4f-0123456789ab"]),
+        ("Use np.stack, console.log and x_padding=True", ["np.stack", "console.log", "x_padding=True"]),
         ("6b5f572c: the dog, count=10 and (is_red=true)", ["6b5f572c", "count=10", "is_red=true"]),
         ("the day=night, 4x=big and deadbeef", ["4"]),
         ("No span at all: none.", []),

@@ -246,12 +246,14 @@ _PATTERNS = {
     rf"[A-Za-z_][a-z0-9_]{{0,48}}(?:\.(?!(?:{_NOT_DOTTED})(?!\w)|[a-z]{{1,3}}(?:\s?[=:]|\s+[A-Z]|\Z))[a-z_][a-z0-9_]{{0,48}}){{1,4}}(?![\w@/(-]|\.\w)"
     # user.name, read.me, Object.keys at the beginning of a sentence
     rf"|(?<![\w@#.\\/:-])(?:[a-z][a-z0-9]{{1,48}}\.(?:{_MEMBERS})|(?:{_OWNERS})\.(?:{_MEMBERS}|(?!(?:{_NOT_DOTTED})(?!\w))[a-z]{{2,20}}))(?![\w@/(-]|\.\w)"
+    # np.concatenate, console.log: of libraries whose names are no words
+    r"|(?<![\w@#.\\/:-])(?:(?:np|pd|plt|tf|nn|sns|sys|fs|df|ctx|cfg|numpy|pandas|axios|lodash)\.[a-z_]\w{1,48}|console\.(?:error|info|log|table|warn))(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/:\[-])(?!e\.g|i\.e|[apk]\.m|z\.b|d\.h|u\.[aks]|n\.b|o\.k)[a-z]\.[a-z](?![\w@/(.-])"  # x.y
     r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_DOTTED_NAME}|{_ATTRIBUTE}"
-    r"|(?<![\w=&?.-])[a-z]\w{1,48}=(?:-?\d[\d.]{0,20}(?<!\.)|true|false|null)(?![\w=])"  # count=10
+    r"|(?<![\w=&?.-])[a-z]\w{1,48}=(?:-?\d[\d.]{0,20}(?<!\.)|[Tt]rue|[Ff]alse|null|None)(?![\w=])"  # count=10
     # snake_case, an_object.snake_case and its call with names: a_call(name, other)
     r"|(?<![\w@#.\\/-])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}"
     rf"(?:\((?:{_NAME_AS_ARGUMENT}(?:, ?{_NAME_AS_ARGUMENT}){{0,9}})?\))?(?!\w|\.[A-Za-z_]\w{{0,48}}\()"

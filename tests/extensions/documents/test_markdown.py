@@ -1048,6 +1048,8 @@ def test_a_long_formula_stays() -> None:
         ("{{< mark >}}the dog{{< /mark >}}\n", "{{< mark >}}THE DOG{{< /mark >}}\n"),
         ("{% a %} {% b %}\n{{< c >}}{{< d >}}\nthe dog\n", "{% a %} {% b %}\n{{< c >}}{{< d >}}\nTHE DOG\n"),
         ("{% comment %}the dog{% endcomment %}\n", "{% comment %}the dog{% endcomment %}\n"),
+        # Attributes of several lines.
+        ('![the dog](a.png){.big fig-alt="the red\ndog"}\n', '![THE DOG](a.png){.big fig-alt="the red\ndog"}\n'),
         # References of bookdown.
         (
             "See \\@ref(fig:dog) and (\\#tab:dog) the cat\n\n(ref:dog-x) the dog\n",
@@ -1059,6 +1061,7 @@ def test_a_long_formula_stays() -> None:
         ("the dog\nclass: big\n", "THE DOG CLASS: BIG\n"),
         # Fields of Obsidian and Logseq.
         ("status:: the dog\nowner:: the cat\nthe end\n", "status:: THE DOG\nowner:: THE CAT\nTHE END\n"),
+        ("the dog\n\ndog.order-type:: number\n", "THE DOG\n\ndog.order-type:: NUMBER\n"),
         ("- size:: big\n- the (size:: big) dog and std::dog", "- size:: BIG\n- THE (size:: BIG) DOG AND std::dog"),
         # Columns of DocFX.
         (

@@ -50,12 +50,12 @@ class InlineEvent(NamedTuple):
 
 NAME_OF_BOX = r"\[![A-Za-z]+(?:[ \t]++(?:[\w-]++=|https?:)[^\[\]\n]*+)?\]"
 """The pattern of [!NOTE] of GitHub, and of [!div class="checklist"] and [!VIDEO https://example.org] of DocFX."""
-FIELD = r"(?:^|(?<=[\[(]))[A-Za-z][\w-]{0,40}::(?=[ \t])"
+FIELD = r"(?:^|(?<=[\[(]))[A-Za-z][\w.-]{0,40}::(?=[ \t])"
 """The pattern of the name of a field of Obsidian or Logseq: status:: done."""
 # The mark of a footnote, and the name of a box; Markdown itself does not know them.
 # Also the number of an example of Pandoc, a picture and the name of a block of Obsidian (^a1b2c3), and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|\A\(ref:[\w-]++\)(?=\s)|{FIELD}|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
+    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|\A\(ref:[\w-]++\)(?=\s)|{FIELD}|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}]*+\}}"
     r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z",
     re.MULTILINE,
 )
@@ -74,7 +74,7 @@ _PAIRS = re.compile(
     r"(?P<opening>(?<!!)\[\[[^\[\]|\n]++\|)(?P<label>[^\[\]|\n]++)\]\]"
     r"|(?<![=\w])==(?=[^\s=])(?P<marked>[^=\n]++)(?<=\S)==(?![=\w])"
     r"|\{(?P<sign>\+\+|--|==)(?P<edited>[^{}\n]++)(?<=(?P=sign))\}"
-    r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}\n]*+\}"
+    r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}]*+\}"
     r"|\[!UICONTROL[ \t]++(?P<control>[^\[\]\n]++)\]"
 )
 _TEXTS_OF_PAIRS = ("label", "marked", "edited", "words", "control")

@@ -462,6 +462,8 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
             before, after = (side if isinstance(side, str) else "" for side in sides)
             if (
                 _goes_on(before, after)
+                # The parts of <span>$</span><span>5</span> are no word.
+                and (piece.raw.lower() != "<span>" or has_letter(before[-1] + after[0]))
                 and isinstance(last, Markup)
                 and last.role is Role.CLOSE
                 and opened[last.number].raw == piece.raw
