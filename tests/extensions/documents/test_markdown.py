@@ -1085,6 +1085,7 @@ def test_the_marks_of_generators_of_pages_stay(source: str, wanted: str) -> None
     ("source", "wanted"),
     [
         ('see [the dog]({{< ref "a dog.md" >}}) now', 'NOW [DOG THE]({{< ref "a dog.md" >}}) SEE'),
+        ("see [the dog](my dog/a%20b c.md#d) now", "NOW [DOG THE](my dog/a%20b c.md#d) SEE"),
         ("see [the dog]({% link a.md %}) now", "NOW [DOG THE]({% link a.md %}) SEE"),
         ("see [the dog][d] now\n\n[d]: {{ site.url }}/a", "NOW [DOG THE][d] SEE\n\n[d]: {{ site.url }}/a"),
         ("the {{< mark x >}}red dog{{< /mark >}} now", "NOW {{< mark x >}}DOG RED{{< /mark >}} THE"),
@@ -1094,3 +1095,7 @@ def test_the_marks_of_generators_of_pages_stay(source: str, wanted: str) -> None
 )
 def test_links_and_ranges_of_generators_move_with_their_words(source: str, wanted: str) -> None:
     assert reverse(source) == wanted
+
+
+def test_a_letter_in_brackets_of_a_formula_stays() -> None:
+    assert upper(r"the \(x\) and \\(n\\) of \(the dog\)") == r"THE \(x\) AND \\(n\\) OF (THE DOG)"

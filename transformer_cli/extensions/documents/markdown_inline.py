@@ -59,9 +59,11 @@ _MARKS = re.compile(
     r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z",
     re.MULTILINE,
 )
-# A part of a template in the target of a link; Markdown allows no spaces there: [dog]({{< ref "dog.md" >}})
-_TEMPLATE_IN_TARGET = re.compile(
-    r"(?<=\]\()[^()\s{}]*+(?:(?:\{\{[^{}\n]*+\}\}|\{%[^{}%\n]*+%\})[^()\s{}]*+)++(?=(?:[ \t]++\"[^\"\n]*+\")?+\))"
+# What has spaces in the target of a link, which Markdown itself does not allow: a part of a template, as in
+# [dog]({{< ref "dog.md" >}}), and the name of a file, which some generators read: [dog](My Dog/dog.md)
+_TARGET_WITH_SPACES = re.compile(
+    r"(?<=\]\()(?:[^()\s{}]*+(?:(?:\{\{[^{}\n]*+\}\}|\{%[^{}%\n]*+%\})[^()\s{}]*+)++(?=(?:[ \t]++\"[^\"\n]*+\")?+\))"
+    r"|(?:[^()\s<>\"']++[ ]){1,9}[^()\s<>\"'#]*\.[A-Za-z]{1,5}(?:\#[\w-]++)?+(?=\)))"
 )
 # A command around a text, and its end; those that are statements divide texts.
 _COMMAND = re.compile(
@@ -111,7 +113,7 @@ _EXTENSIONS = {
     ),
     # \\( is a bracket as well, so only what has a sign of formulas is one.
     "math": re.compile(
-        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,2000}}?\\\)"
+        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\([A-Za-z]['\d]?\\{{1,2}}\)|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,2000}}?\\\)"
     ),
     # Also those of MkDocs: :material-plus-circle:, and with attributes :octicons-mail-16:{ .mail }.
     "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+(?:-[a-z0-9_]+)*):(?!\w)"),
@@ -172,7 +174,7 @@ class MarkdownInline:
             env: the link references of the document, as the parser has collected them.
         """
         notes = self._notes = _Notes([])
-        masked = _TEMPLATE_IN_TARGET.sub(lambda match: "x" * len(match[0]), text)
+        masked = _TARGET_WITH_SPACES.sub(lambda match: "x" * len(match[0]), text)
         self.parser.inline.parse(masked, self.parser, env, notes.tokens)
         self._notes = None
         for token in notes.tokens:
