@@ -1068,6 +1068,9 @@ def test_a_long_formula_stays() -> None:
             ":::row:::\n    :::column:::\n        The dog\n        runs.\n    :::column-end:::\n:::row-end:::\nthe cat\n",
             ":::row:::\n    :::column:::\n        THE DOG RUNS.\n    :::column-end:::\n:::row-end:::\nTHE CAT\n",
         ),
+        # A diagram of Azure DevOps.
+        ("::: mermaid\ngraph TD\n\nA[the dog]\n:::\nthe cat\n", "::: mermaid\ngraph TD\n\nA[the dog]\n:::\nTHE CAT\n"),
+        ("::: mermaid\nthe dog\n", "::: mermaid\nTHE DOG\n"),
         # Parts of other files.
         (
             "[!INCLUDE [the dog](a.md)]\n[!code-cs[The dog](a.cs?b=1)]\n",

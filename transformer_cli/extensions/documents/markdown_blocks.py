@@ -93,6 +93,7 @@ _ROW, _END_OF_ROW = re.compile(r" {0,3}:::row(?:[ \t].*)?:::[ \t]*"), re.compile
 _SETTING_OF_SLIDE = re.compile(
     r"(?:background-(?:image|position|size)|class|count|exclude|layout|name|template):[ \t]*\S.*"
 )
+_DIAGRAM, _END_OF_DIAGRAM = re.compile(r" {0,3}:{3,}[ \t]*(?:mermaid|plantuml)[ \t]*"), re.compile(r" {0,3}:{3,}[ \t]*")
 _END_OF_SLIDE = re.compile(r"-{2,3}[ \t]*")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 
@@ -137,7 +138,8 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: C
         code_rows: the rows in blocks of code, in which nothing begins.
         html_rows: those in blocks of HTML, in which only code between two commands begins and ends.
     """
-    of_commands = _rows_of_commands(lines, code_rows) | _rows_of_comments(lines, code_rows) | _rows_of_slides(lines)
+    of_commands = _rows_of_commands(lines, code_rows) | _rows_of_comments(lines, code_rows)
+    of_commands |= _rows_of_slides(lines) | _rows_of_diagrams(lines)
     code_rows = {*code_rows, *html_rows} - of_commands
     plain = list(lines)
     found: list[_Container] = []
@@ -184,6 +186,16 @@ def _rows_of_commands(lines: Sequence[str], code_rows: Collection[int]) -> froze
     for row, line in enumerate(lines if ends else ()):
         match = None if row in found or row in code_rows else _BEGINNING_OF_CODE.fullmatch(line)
         if match is not None and (end := _next_row(ends[match["name"]], row)) < math.inf:
+            found.update(range(row, int(end) + 1))
+    return frozenset(found)
+
+
+def _rows_of_diagrams(lines: Sequence[str]) -> frozenset[int]:
+    """The rows of diagrams between colons, as in wikis of Azure DevOps."""
+    found: set[int] = set()
+    ends = [row for row, line in enumerate(lines) if _END_OF_DIAGRAM.fullmatch(line)]
+    for row, line in enumerate(lines if ends else ()):
+        if row not in found and _DIAGRAM.fullmatch(line) and (end := _next_row(ends, row)) < math.inf:
             found.update(range(row, int(end) + 1))
     return frozenset(found)
 
