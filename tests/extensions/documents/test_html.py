@@ -630,3 +630,8 @@ def test_attributes_of_programs_stay_and_so_do_their_names_in_a_text() -> None:
 def test_numbers_and_signs_in_spans_of_their_own_are_no_word() -> None:
     page = b"<p>It is <span>$</span><span>5</span> <span>do</span><span>gs</span></p>"
     assert translated(read_html(page)) == "<p>IT IS <span>$</span><span>5</span> <span>DOGS</span></p>"
+
+
+def test_a_text_behind_a_label_with_a_colon_is_a_text_of_its_own() -> None:
+    reversed_page = translated(read_html(b"<p><b>Big note:</b>The dog is red</p><p><b>A.</b> Red dog</p>"), REVERSED)
+    assert reversed_page == "<p><b>NOTE: BIG</b>RED IS DOG THE</p><p>DOG RED <b>A.</b></p>"
