@@ -279,6 +279,11 @@ def found(text: str) -> list[str]:
         ("Ask @Anna.Thanks or @System.String?text=dog", ["@Anna", "@System.String?text=dog"]),
         ("((63e2f5a1-1a2b-4c3d-8e4f-0123456789ab))", ["63e2f5a1-1a2b-4c3d-8e4f-0123456789ab"]),
         ("Use np.stack, console.log and x_padding=True", ["np.stack", "console.log", "x_padding=True"]),
+        (
+            "git@example.org:a/dog.git, .gitignore, .bashrc (.env) and dog@~1.2.3",
+            ["git@example.org:a/dog.git", ".gitignore", ".bashrc", ".env", "dog@~1.2.3"],
+        ),
+        ("The dog .src and big.env", []),
         ("6b5f572c: the dog, count=10 and (is_red=true)", ["6b5f572c", "count=10", "is_red=true"]),
         ("the day=night, 4x=big and deadbeef", ["4"]),
         ("No span at all: none.", []),

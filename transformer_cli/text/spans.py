@@ -211,7 +211,7 @@ _PATTERNS = {
         r"|\$[A-Za-z_]\w{0,99}(?:(?:->|\.(?=[a-z]))[A-Za-z_]\w{0,98}){0,9}"  # $x, $x->y, $x.y
     ),
     "address": (
-        rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}"
+        rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?::[\w.~/-]{{1,99}}\.git(?!\w))?"
         rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
         rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
     ),
@@ -283,6 +283,9 @@ _PATTERNS = {
     r"|(?<![\w/])[ur]/[A-Za-z]\w{1,30}(?![\w/])"  # u/name of Reddit
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # The endings of files and domains by themselves, and platforms that are named so: .pdf, .tar.gz, .NET, ASP.NET
+    # .gitignore, .bashrc, .env
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:[a-z]{2,15}(?:rc|ignore)|editorconfig|env|git(?:attributes|hub|modules)?|htaccess|vscode)(?![\w-]|\.\w)"
+    r"|(?<![\w@/.-])[a-z][\w.-]{0,60}@[~^]?\d{1,9}(?:\.[\dx]{1,9}){1,3}(?![\w-])"  # dog@~1.2.3
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",

@@ -1100,5 +1100,18 @@ def test_links_and_ranges_of_generators_move_with_their_words(source: str, wante
     assert reverse(source) == wanted
 
 
+def test_attributes_with_an_escape_stay_behind_their_link() -> None:
+    source = 'the [ red dog ](a.md){:target="\\_blank"} sleeps'
+    assert upper(source) == 'THE [ RED DOG ](a.md){:target="\\_blank"} SLEEPS'
+    assert (
+        upper("the[ dog ](a.md)sleeps and [ cat][]\n\n[cat]: b") == "THE [DOG](a.md) SLEEPS AND [ CAT][cat]\n\n[cat]: b"
+    )
+
+
+def test_a_link_whose_text_is_a_number_needs_no_reference() -> None:
+    source = "[the dog] [1] and [2] now\n\n[1]: a.md\n[2]: b.md\n"
+    assert upper(source) == "[THE DOG] [1] AND [2] NOW\n\n[1]: a.md\n[2]: b.md\n"
+
+
 def test_a_letter_in_brackets_of_a_formula_stays() -> None:
     assert upper(r"the \(x\) and \\(n\\) of \(the dog\)") == r"THE \(x\) AND \\(n\\) OF (THE DOG)"

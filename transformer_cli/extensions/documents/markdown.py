@@ -350,7 +350,7 @@ class _Reader:
                 elif event.name == "link":
                     # The text of a link can be its reference, too, which is not translated.
                     label = content[opened.pop() : event.start]
-                    raw = f"][{_one_line(label)}]" if raw in ("]", "][]") else raw
+                    raw = f"][{_one_line(label)}]" if raw.strip() in ("]", "][]") and has_letter(label) else raw
                 if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
                     runs.append([])
                 without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)

@@ -99,6 +99,8 @@ _EXTENSIONS = {
     "docfx": re.compile(r":::[a-z-]++(?>(?:[ \t]++[\w-]++=\"[^\"\n]*+\")+)[ \t]*+:::(?!:)"),
     # A comment of Obsidian: %%the words%%; %%name%% alone is a placeholder.
     "remark": re.compile(r"(?<![\w%])%%(?!%)(?=[^%]*[ \t\n])(?:[^%]|%(?!%)){1,2000}?%%(?![\w%])"),
+    # Attributes behind what they belong to, which may have escapes: [dog](a.md){:target="\_blank"}
+    "attributes": re.compile(r"(?<=\))\{[ \t]*+(?:[:.#]|[\w-]++=)[^{}]*+\}"),
     # References of bookdown: \@ref(fig:dog), (\#tab:dog)
     "reference": re.compile(r"\\@ref\([^()\s]++\)|(?<=\()\\#[A-Za-z]{2,10}:[\w-]++(?=\))"),
     # What another file holds, of DocFX: [!INCLUDE [name](a.md)], [!code-csharp[](a.cs)]; [!DNL the name] is not to be translated.
@@ -210,8 +212,9 @@ class MarkdownInline:
                     _note_places(pushed, start, state.pos)
                 elif name == "link":
                     end = state.md.helpers.parseLinkLabel(state, start, True)
-                    notes.events.append(InlineEvent(start, start + 1, Role.OPEN, "link"))
-                    notes.events.append(InlineEvent(end, state.pos, Role.CLOSE, "link"))
+                    first, last = _without_spaces(state.src, start + 1, end, state.pos)
+                    notes.events.append(InlineEvent(start, first, Role.OPEN, "link"))
+                    notes.events.append(InlineEvent(last, state.pos, Role.CLOSE, "link"))
                 else:
                     if pushed[-1].type == "hardbreak":
                         start -= len(pending) - len(pending.rstrip(" "))
@@ -303,6 +306,22 @@ def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> 
     return True
 
 
+def _without_spaces(text: str, first: int, last: int, behind: int) -> tuple[int, int]:
+    """Where the text of a link begins and ends without spaces, as of [ dog ](url); those that part it from a word count.
+
+    Args:
+        text: with the link.
+        first: where the text of the link begins, behind its bracket.
+        last: where it ends.
+        behind: where the link ends.
+    """
+    words = text[first:last].strip(" ")
+    if not words:
+        return first, last
+    start = first if text[first - 2 : first - 1].isalnum() else text.index(words, first)
+    return start, last if text[behind : behind + 1].isalnum() else text.index(words, first) + len(words)
+
+
 def _note_places(tokens: list["Token"], start: int, end: int) -> None:
     """Note where each delimiter stands; later rules of the parser make ranges of some of them."""
     for token in reversed(tokens):
@@ -327,7 +346,7 @@ def _range_of(token: "Token") -> InlineEvent | None:
 def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
     """What a rule has found, and the character before it."""
     end = start + len(raw)
-    if name in ("critic", "remark"):
+    if name in ("critic", "remark", "attributes"):
         return InlineEvent(start, end, Role.POINT, name)
     if name == "docfx" and (found := _ALT_OF_DOCFX.search(raw)) is not None:
         return InlineEvent(start, end, Role.POINT, name, alt=(start + found.start("alt"), start + found.end("alt")))
