@@ -283,7 +283,7 @@ def found(text: str) -> list[str]:
             "git@example.org:a/dog.git, .gitignore, .bashrc (.env) and dog@~1.2.3",
             ["git@example.org:a/dog.git", ".gitignore", ".bashrc", ".env", "dog@~1.2.3"],
         ),
-        ("The dog .src and big.env", []),
+        ("The dog .src and big.env, a.dog:walk()", ["a.dog:walk()"]),
         ("6b5f572c: the dog, count=10 and (is_red=true)", ["6b5f572c", "count=10", "is_red=true"]),
         ("the day=night, 4x=big and deadbeef", ["4"]),
         ("No span at all: none.", []),

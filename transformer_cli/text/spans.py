@@ -249,7 +249,7 @@ _PATTERNS = {
     # np.concatenate, console.log: of libraries whose names are no words
     r"|(?<![\w@#.\\/:-])(?:(?:np|pd|plt|tf|nn|sns|sys|fs|df|ctx|cfg|numpy|pandas|axios|lodash)\.[a-z_]\w{1,48}|console\.(?:error|info|log|table|warn))(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/:\[-])(?!e\.g|i\.e|[apk]\.m|z\.b|d\.h|u\.[aks]|n\.b|o\.k)[a-z]\.[a-z](?![\w@/(.-])"  # x.y
-    r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
+    r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}[.:]){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_DOTTED_NAME}|{_ATTRIBUTE}"

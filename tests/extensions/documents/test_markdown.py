@@ -1115,3 +1115,9 @@ def test_a_link_whose_text_is_a_number_needs_no_reference() -> None:
 
 def test_a_letter_in_brackets_of_a_formula_stays() -> None:
     assert upper(r"the \(x\) and \\(n\\) of \(the dog\)") == r"THE \(x\) AND \\(n\\) OF (THE DOG)"
+
+
+def test_a_setting_in_double_quotation_marks_may_have_escaped_ones() -> None:
+    source = '---\ntitle: "The \\"red\\" dog"\n---\n'
+    assert upper(source) == '---\ntitle: "THE \\"RED\\" DOG"\n---\n'
+    assert translated(read_markdown(source.encode()), Identity()) == source

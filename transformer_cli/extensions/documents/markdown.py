@@ -101,7 +101,7 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
     plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?>(?:[ \t]++(?!{comment})\S++)*)"
     return re.compile(
         rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
-        rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?>(?:[^'\\\r\n]++|'')*))'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
+        rf"""(?:(?:"(?P<double>(?>(?:[^"\\\r\n]++|\\["\\])*))"|'(?P<single>(?>(?:[^'\\\r\n]++|'')*))'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
         r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
         re.MULTILINE | re.IGNORECASE,
     )
@@ -231,6 +231,7 @@ class _Reader:
                 continue
             kind = next(kind for kind in ("double", "single", "plain") if match[kind] is not None)
             text = match[kind].replace("''", "'") if kind == "single" else match[kind]
+            text = re.sub(r'\\(["\\])', r"\1", text) if kind == "double" else text
             if has_letter(text):
                 segment = Segment.plain(text, "", keeps_spaces=False)
                 quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]

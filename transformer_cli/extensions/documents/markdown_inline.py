@@ -62,8 +62,8 @@ _MARKS = re.compile(
 # What has spaces in the target of a link, which Markdown itself does not allow: a part of a template, as in
 # [dog]({{< ref "dog.md" >}}), and the name of a file, which some generators read: [dog](My Dog/dog.md)
 _TARGET_WITH_SPACES = re.compile(
-    r"(?<=\]\()(?:[^()\s{}]*+(?:(?:\{\{[^{}\n]*+\}\}|\{%[^{}%\n]*+%\})[^()\s{}]*+)++(?=(?:[ \t]++\"[^\"\n]*+\")?+\))"
-    r"|(?:[^()\s<>\"']++[ ]){1,9}[^()\s<>\"'#]*\.[A-Za-z]{1,5}(?:\#[\w-]++)?+(?=\)))"
+    r"(?<=\]\()(?:[^()\s{}]*+(?:(?:\{\{[^{}\n]*+\}\}|\{%[^{}%\n]*+%\})[^()\s{}]*+)+(?=(?:[ \t]++\"[^\"\n]*+\")?\))"
+    r"|(?:[^()\s<>\"']++[ ]){1,9}[^()\s<>\"'#]*\.[A-Za-z]{1,5}(?:\#[\w-]++)?(?=\)))"
 )
 # A command around a text, and its end; those that are statements divide texts.
 _COMMAND = re.compile(
