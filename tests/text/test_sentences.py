@@ -262,3 +262,8 @@ def test_a_sentence_ends_between_two_known_words_without_a_space(text: str, part
     found = split_at_missing_spaces(Sentence(text, " "), known)
     assert [each.text for each in found] == parts
     assert [each.gap for each in found] == [" ", *[""] * (len(parts) - 1)]
+
+
+def test_a_sentence_goes_on_behind_the_dots_of_a_name() -> None:
+    texts = [sentence.text for sentence in split_sentences("Choose Open file..., and wait. It is big.", "en")]
+    assert texts == ["Choose Open file..., and wait.", "It is big."]

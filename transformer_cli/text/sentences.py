@@ -277,7 +277,10 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
         part = text[first:place].rstrip()
         has_words = has_words or bool(_LETTER_OR_DIGIT.search(part))
         next_gap = text[first + len(part) : place]
-        is_open = (first == start and _NUMBER.fullmatch(part)) or (not next_gap and part[-1:] in _CLOSING_QUOTES)
+        is_open = (first == start and _NUMBER.fullmatch(part)) or (
+            # A sentence goes on behind the dots of a name: choose Open file..., and wait
+            not next_gap and (part[-1:] in _CLOSING_QUOTES or text[place : place + 2] in (", ", "; "))
+        )
         if has_words and not is_open and _LETTER_OR_DIGIT.search(text, place, following):
             sentences.append(Sentence(text[start : first + len(part)], gap))
             start, gap, has_words = place, next_gap, False

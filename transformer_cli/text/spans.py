@@ -16,7 +16,8 @@ _FILE_ENDINGS = (
     "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso|"
     "rtf|epub|opf|ncx|tex|bib|rst|po|pot|mo|xlf|xliff|tmx|srt|vtt|ics|eml|ipynb|sql|db|sqlite|parquet|css|scss|tsx?|jsx|mjs|php|rb|rs|"
     "kt|cs|hpp|cfg|conf|lock|bak|tmp|dll|dmg|deb|rpm|apk|jar|rar|7z|bz2|xz|zst|tgz|ico|webp|bmp|tiff?|psd|eps|heic|webm|mkv|"
-    "flac|ogg|m4a|ttf|otf|woff2?"
+    "flac|ogg|m4a|ttf|otf|woff2?|"
+    "stl|3mf|gcode|dxf|gpx|kml|geojson|qmd|rmd|mdx|adoc|wasm|lua|ps1|msi|aac|m4v|mpe?g|plist|csproj|sln|gradle|pem|crt"
 )
 # A single capital letter behind a full stop is an initial.
 _CAPITAL_ENDINGS = _FILE_ENDINGS.upper().replace("|C|", "|")
@@ -62,6 +63,7 @@ _MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
 _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
 # Of a call: a letter, a number, or a text in quotes.
 _ARGUMENT = r"(?:[A-Za-z]|-?\d{1,9}(?:\.\d{1,9})?|'[^'()\n]{0,40}'|\"[^\"()\n]{0,40}\")"
+_NAME_AS_ARGUMENT = rf"(?:[A-Za-z_][\w.]{{1,48}}|{_ARGUMENT})"
 # Behind a hyphen or full stop of a handle.
 _HANDLE_PART = r"[^\W_]\w{0,98}"
 # A star or question mark inside a name, as in src/*.py, img_??.png, docs/**, wp_*_options, data-*, java.util.*; those around words mark them.
@@ -125,8 +127,8 @@ _BEGINNINGS = (
 )
 # Names of a library in a sentence, as in Aspose.Words and System.Text.Json; those before it are no abbreviation such as Prof.Smith.
 _DOTTED_NAME = (
-    r"(?<=[\w,;:(] )(?<![.!?] )(?!(?:Prof|Capt|Dott|Corp|Mlle|Miss|Sept|Ing|Inc|Ltd|Mrs|Gen|Col|Rev|Vol|Fig|Abb|Art|Nr)\.)"
-    rf"[A-Z][A-Za-z]{{2,30}}(?:\.(?!(?:{_BEGINNINGS})(?!\w))[A-Z][A-Za-z]{{1,30}}){{1,6}}(?![\w@/-]|\.\w)"
+    r"(?:(?<=[\w,;:(] )(?<![.!?] )|\A(?=[\w.]{3,99}\Z))(?!(?:Prof|Capt|Dott|Corp|Mlle|Miss|Sept|Ing|Inc|Ltd|Mrs|Gen|Col|Rev|Vol|Fig|Abb|Art|Nr)\.)"
+    rf"[A-Z][A-Za-z]{{2,30}}\d?(?:\.(?!(?:{_BEGINNINGS})(?!\w))[A-Z][A-Za-z0-9]{{1,30}}){{1,6}}(?![\w@/-]|\.\w)"
 )
 _RAISED = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
 _LETTER_OF_WORD = rf"[^\W\d_{_RAISED}]"
@@ -205,10 +207,11 @@ _PATTERNS = {
         r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text
         rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
         r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
+        r"|\$(?:[A-Z_][A-Z0-9_]{1,48}|\{[A-Z_][A-Z0-9_]{0,48}\})(?:/[\w@+-]{1,99}(?:\.[\w@+-]{1,99}){0,4}){1,9}/?"  # $HOME/bin/x
         r"|\$[A-Za-z_]\w{0,99}(?:(?:->|\.(?=[a-z]))[A-Za-z_]\w{0,98}){0,9}"  # $x, $x->y, $x.y
     ),
     "address": (
-        rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}"
+        rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?::[\w.~/-]{{1,99}}\.git(?!\w))?"
         rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
         rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
     ),
@@ -220,8 +223,14 @@ _PATTERNS = {
         # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
         rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
         r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
-        rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf, word/document.xml
+        rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?:\#[A-Za-z0-9][\w.-]{{0,98}})?(?![\w-])"  # report.pdf, word/document.xml#part
+        # A path with a name of a program in it, or of two folders: test_data/files, prints/small/square.vox
+        r"|(?<![\w.~/:#@-])(?=[\w./-]{0,200}?[A-Za-z0-9]_[A-Za-z0-9])(?:[A-Za-z0-9][\w.-]{0,98}/){1,9}(?:[A-Za-z0-9][\w-]{0,98}(?:\.[\w-]{1,99}){0,4})?(?![\w/])"
+        rf"|(?<![\w.~/:#@-])[A-Za-z0-9][\w.-]{{0,98}}/(?=[\w-]{{0,99}}-)[A-Za-z0-9][\w-]{{0,98}}\.(?!(?:{_NOT_DOTTED}|they)(?!\w))[a-z][a-z0-9]{{0,7}}(?![\w/-])"
+        rf"|(?<![\w.~/:#@-])(?:[A-Za-z0-9][\w.-]{{0,98}}/){{2,9}}[A-Za-z0-9][\w-]{{0,98}}\.(?!(?:{_NOT_DOTTED})(?!\w))[a-z][a-z0-9]{{0,7}}(?![\w/-])"
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
+        # Of DocFX: @System.String?text=dog
+        rf"|(?<![\w@#&])@[A-Z]\w{{1,60}}(?:\.(?!(?:{_BEGINNINGS}|Thanks|Hello|Yes|Well)(?!\w))[A-Z]\w{{1,60}}){{1,9}}(?:\?[\w=&.-]{{1,99}})?"
         r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
         rf"|(?<![\w@#&])@[^\W\d_]\w{{0,99}}(?:(?:-|\.(?=[^\W\dA-Z_])){_HANDLE_PART}){{0,9}}"  # @name, @a-name, @a.name
         rf"|(?<![\w@#&])\#[^\W\d_]\w{{0,99}}(?:[-/]{_HANDLE_PART}){{0,9}}"  # #topic, #my-topic, #topic/part
@@ -237,17 +246,25 @@ _PATTERNS = {
     rf"[A-Za-z_][a-z0-9_]{{0,48}}(?:\.(?!(?:{_NOT_DOTTED})(?!\w)|[a-z]{{1,3}}(?:\s?[=:]|\s+[A-Z]|\Z))[a-z_][a-z0-9_]{{0,48}}){{1,4}}(?![\w@/(-]|\.\w)"
     # user.name, read.me, Object.keys at the beginning of a sentence
     rf"|(?<![\w@#.\\/:-])(?:[a-z][a-z0-9]{{1,48}}\.(?:{_MEMBERS})|(?:{_OWNERS})\.(?:{_MEMBERS}|(?!(?:{_NOT_DOTTED})(?!\w))[a-z]{{2,20}}))(?![\w@/(-]|\.\w)"
+    # np.concatenate, console.log: of libraries whose names are no words
+    r"|(?<![\w@#.\\/:-])(?:(?:np|pd|plt|tf|nn|sns|sys|fs|df|ctx|cfg|numpy|pandas|axios|lodash)\.[a-z_]\w{1,48}|console\.(?:error|info|log|table|warn))(?![\w@/(-]|\.\w)"
     r"|(?<![\w@#.\\/:\[-])(?!e\.g|i\.e|[apk]\.m|z\.b|d\.h|u\.[aks]|n\.b|o\.k)[a-z]\.[a-z](?![\w@/(.-])"  # x.y
-    r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
+    r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}[.:]){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_DOTTED_NAME}|{_ATTRIBUTE}"
+    r"|(?<![\w=&?.-])[a-z]\w{1,48}=(?:-?\d[\d.]{0,20}(?<!\.)|[Tt]rue|[Ff]alse|null|None)(?![\w=])"  # count=10
+    # snake_case, an_object.snake_case and its call with names: a_call(name, other)
+    r"|(?<![\w@#.\\/-])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}"
+    rf"(?:\((?:{_NAME_AS_ARGUMENT}(?:, ?{_NAME_AS_ARGUMENT}){{0,9}})?\))?(?!\w|\.[A-Za-z_]\w{{0,48}}\()"
     rf"|{_NAME_WITH_CAPITALS}"
     r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
     # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
     rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
     rf"|{_OPTION}"
     rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
+    r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
+    r"|(?<![\w.-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"  # a UUID
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
     r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){1,3}-(?:alpha|beta|rc|dev|pre|preview|snapshot|SNAPSHOT|RC|[ab])(?:[.-]?\d{1,9}){0,3}(?![\w-])"  # 1.0-beta.2
@@ -255,7 +272,6 @@ _PATTERNS = {
     # Calls with arguments that are no words: print(x), f(x, y), an_object.call(1), np.array([1])
     rf"|(?<![\w.])(?:[A-Za-z_]\w{{0,48}}\.){{0,4}}[A-Za-z_]\w{{0,48}}\({_ARGUMENT}(?:, ?{_ARGUMENT}){{1,5}}\)"
     rf"|(?<![\w.])(?:(?:[A-Za-z_]\w{{0,48}}\.){{1,4}}[A-Za-z_]\w{{0,48}}|[a-z])\((?:{_ARGUMENT}|\[\w{{1,9}}\])\)|(?<![\w.])[a-z_]\w{{1,48}}\([xyz]\)"
-    r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case, if it calls nothing
     # Of a table, behind its equals sign: = LN(10), =SUM(A1:A5)
     r"|(?:(?<==)|(?<== ))[A-Z][A-Z0-9.]{1,20}\((?:[^()a-z\n\"]|\"[^()\n\"]{0,40}\"|\((?:[^()a-z\n]{0,99})\)){0,99}\)"
     r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
@@ -267,6 +283,9 @@ _PATTERNS = {
     r"|(?<![\w/])[ur]/[A-Za-z]\w{1,30}(?![\w/])"  # u/name of Reddit
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # The endings of files and domains by themselves, and platforms that are named so: .pdf, .tar.gz, .NET, ASP.NET
+    # .gitignore, .bashrc, .env
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:[a-z]{2,15}(?:rc|ignore)|editorconfig|env|git(?:attributes|hub|modules)?|htaccess|vscode)(?![\w-]|\.\w)"
+    r"|(?<![\w@/.-])[a-z][\w.-]{0,60}@[~^]?\d{1,9}(?:\.[\dx]{1,9}){1,3}(?![\w-])"  # dog@~1.2.3
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",

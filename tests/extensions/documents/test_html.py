@@ -625,3 +625,13 @@ def test_attributes_of_programs_stay_and_so_do_their_names_in_a_text() -> None:
     source = f"<body>{tag}Use ng-if or v-else for the {{{{ dog | plural }}}}.</p></body>"
     expected = source.replace("Use", "USE").replace(" or ", " OR ").replace("for the", "FOR THE")
     assert translated(read_html(source.encode())) == expected
+
+
+def test_numbers_and_signs_in_spans_of_their_own_are_no_word() -> None:
+    page = b"<p>It is <span>$</span><span>5</span> <span>do</span><span>gs</span></p>"
+    assert translated(read_html(page)) == "<p>IT IS <span>$</span><span>5</span> <span>DOGS</span></p>"
+
+
+def test_a_text_behind_a_label_with_a_colon_is_a_text_of_its_own() -> None:
+    reversed_page = translated(read_html(b"<p><b>Big note:</b>The dog is red</p><p><b>A.</b> Red dog</p>"), REVERSED)
+    assert reversed_page == "<p><b>NOTE: BIG</b>RED IS DOG THE</p><p>DOG RED <b>A.</b></p>"

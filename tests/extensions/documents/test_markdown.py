@@ -1005,3 +1005,119 @@ def test_comments_and_nested_tags_of_obsidian_stay(source: str, wanted: str) -> 
 def test_the_name_of_a_block_of_obsidian_stays_at_its_end() -> None:
     assert reverse("the red dog ^red-dog") == "DOG RED THE ^red-dog"
     assert upper("the ^red dog") == "THE ^RED DOG"
+
+
+def test_the_name_of_a_block_of_obsidian_may_touch_a_picture() -> None:
+    assert upper("![[a-dog.png]]^picture-of-dog\n") == "![[a-dog.png]]^picture-of-dog\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Anna's [dog's](a.md)*House* is red", "ANNA'S [DOG'S](a.md) *HOUSE* IS RED"),
+        ("[dog's][a]**House** is red\n\n[a]: b.md", "[DOG'S][a] **HOUSE** IS RED\n\n[a]: b.md"),
+        ("the [Git](a.md)**hub**", "THE [GITHUB](a.md)"),
+        ("We like dogs._Our red note_", "WE LIKE DOGS. _OUR RED NOTE_"),
+        ("We like dogs.[The red cat](a.md)", "WE LIKE DOGS. [THE RED CAT](a.md)"),
+        ('Say "[the dog](a.md)" or ([the cat](b.md))', 'SAY "[THE DOG](a.md)" OR ([THE CAT](b.md))'),
+    ],
+)
+def test_a_range_directly_behind_a_link_or_sentence_is_a_word_of_its_own(text: str, expected: str) -> None:
+    assert upper(text) == expected
+
+
+def test_a_long_formula_stays() -> None:
+    formula = rf"\\( x_1 = {' + '.join(f'y_{number} the dog' for number in range(40))} \\)"
+    assert upper(f"It is {formula} here") == f"IT IS {formula} HERE"
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        # Blocks of PyMdown.
+        ("/// note | The dog\nthe cat\n///\n", "/// note | THE DOG\nTHE CAT\n///\n"),
+        (
+            "/// html | div.dog\n    open: True\n\nthe cat\n\n///\n",
+            "/// html | div.dog\n    open: True\n\nTHE CAT\n\n///\n",
+        ),
+        ("//// tab | The cat\n\n/// tip\nthe dog\n///\n////\n", "//// tab | THE CAT\n\n/// tip\nTHE DOG\n///\n////\n"),
+        # The title of a box of Quarto.
+        ('::: {.callout-note title="The dog"}\nthe cat\n:::\n', '::: {.callout-note title="THE DOG"}\nTHE CAT\n:::\n'),
+        # Commands around a text on one line.
+        ('{% hint style="info" %}the dog{% endhint %}\n', '{% hint style="info" %}THE DOG{% endhint %}\n'),
+        ("{{< mark >}}the dog{{< /mark >}}\n", "{{< mark >}}THE DOG{{< /mark >}}\n"),
+        ("{% a %} {% b %}\n{{< c >}}{{< d >}}\nthe dog\n", "{% a %} {% b %}\n{{< c >}}{{< d >}}\nTHE DOG\n"),
+        ("{% comment %}the dog{% endcomment %}\n", "{% comment %}the dog{% endcomment %}\n"),
+        # Attributes of several lines.
+        ('![the dog](a.png){.big fig-alt="the red\ndog"}\n', '![THE DOG](a.png){.big fig-alt="the red\ndog"}\n'),
+        # References of bookdown.
+        (
+            "See \\@ref(fig:dog) and (\\#tab:dog) the cat\n\n(ref:dog-x) the dog\n",
+            "SEE \\@ref(fig:dog) AND (\\#tab:dog) THE CAT\n\n(ref:dog-x) THE DOG\n",
+        ),
+        # Settings of a slide.
+        ("class: center, dog\n\n# the dog\n", "class: center, dog\n\n# THE DOG\n"),
+        ("the dog\n\n---\nname: dog\nclass: big\n\nthe cat\n", "THE DOG\n\n---\nname: dog\nclass: big\n\nTHE CAT\n"),
+        ("the dog\nclass: big\n", "THE DOG CLASS: BIG\n"),
+        # Fields of Obsidian and Logseq.
+        ("status:: the dog\nowner:: the cat\nthe end\n", "status:: THE DOG\nowner:: THE CAT\nTHE END\n"),
+        ("the dog\n\ndog.order-type:: number\n", "THE DOG\n\ndog.order-type:: NUMBER\n"),
+        ("- size:: big\n- the (size:: big) dog and std::dog", "- size:: BIG\n- THE (size:: BIG) DOG AND std::dog"),
+        # Columns of DocFX.
+        (
+            ":::row:::\n    :::column:::\n        The dog\n        runs.\n    :::column-end:::\n:::row-end:::\nthe cat\n",
+            ":::row:::\n    :::column:::\n        THE DOG RUNS.\n    :::column-end:::\n:::row-end:::\nTHE CAT\n",
+        ),
+        # A diagram of Azure DevOps.
+        ("::: mermaid\ngraph TD\n\nA[the dog]\n:::\nthe cat\n", "::: mermaid\ngraph TD\n\nA[the dog]\n:::\nTHE CAT\n"),
+        ("::: mermaid\nthe dog\n", "::: mermaid\nTHE DOG\n"),
+        # Parts of other files.
+        (
+            "[!INCLUDE [the dog](a.md)]\n[!code-cs[The dog](a.cs?b=1)]\n",
+            "[!INCLUDE [the dog](a.md)]\n[!code-cs[The dog](a.cs?b=1)]\n",
+        ),
+        ("use @Red.Dog?text=dog and <xref:Red.Dog> here", "USE @Red.Dog?text=dog AND <xref:Red.Dog> HERE"),
+    ],
+)
+def test_the_marks_of_generators_of_pages_stay(source: str, wanted: str) -> None:
+    assert upper(source) == wanted
+    assert translated(read_markdown(source.encode()), Identity()) == source
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ('see [the dog]({{< ref "a dog.md" >}}) now', 'NOW [DOG THE]({{< ref "a dog.md" >}}) SEE'),
+        ("see [the dog](my dog/a%20b c.md#d) now", "NOW [DOG THE](my dog/a%20b c.md#d) SEE"),
+        ("see [the dog]({% link a.md %}) now", "NOW [DOG THE]({% link a.md %}) SEE"),
+        ("see [the dog][d] now\n\n[d]: {{ site.url }}/a", "NOW [DOG THE][d] SEE\n\n[d]: {{ site.url }}/a"),
+        ("the {{< mark x >}}red dog{{< /mark >}} now", "NOW {{< mark x >}}DOG RED{{< /mark >}} THE"),
+        ("choose [!UICONTROL Save file] now", "NOW [!UICONTROL FILE SAVE] CHOOSE"),
+        ("the [!DNL red dog] now", "NOW [!DNL red dog] THE"),
+    ],
+)
+def test_links_and_ranges_of_generators_move_with_their_words(source: str, wanted: str) -> None:
+    assert reverse(source) == wanted
+
+
+def test_attributes_with_an_escape_stay_behind_their_link() -> None:
+    source = 'the [ red dog ](a.md){:target="\\_blank"} sleeps'
+    assert upper(source) == 'THE [ RED DOG ](a.md){:target="\\_blank"} SLEEPS'
+    assert (
+        upper("the[ dog ](a.md)sleeps and [ cat][]\n\n[cat]: b") == "THE [DOG](a.md) SLEEPS AND [ CAT][cat]\n\n[cat]: b"
+    )
+
+
+def test_a_link_whose_text_is_a_number_needs_no_reference() -> None:
+    source = "[the dog] [1] and [2] now\n\n[1]: a.md\n[2]: b.md\n"
+    assert upper(source) == "[THE DOG] [1] AND [2] NOW\n\n[1]: a.md\n[2]: b.md\n"
+
+
+def test_a_letter_in_brackets_of_a_formula_stays() -> None:
+    assert upper(r"the \(x\) and \\(n\\) of \(the dog\)") == r"THE \(x\) AND \\(n\\) OF (THE DOG)"
+
+
+def test_a_setting_in_double_quotation_marks_may_have_escaped_ones() -> None:
+    source = '---\ntitle: "The \\"red\\" dog"\n---\n'
+    assert upper(source) == '---\ntitle: "THE \\"RED\\" DOG"\n---\n'
+    assert translated(read_markdown(source.encode()), Identity()) == source

@@ -174,6 +174,15 @@ def test_what_brackets_enclose_is_translated_by_a_model_that_has_never_seen_them
     assert [doubt.reason for doubt in found.doubts] == [IN_PIECES]
 
 
+def test_a_number_keeps_its_unit_where_a_text_is_translated_in_pieces() -> None:
+    document = Segments(Segment.plain("Open a 3D house with {name} at 5V now.", "x"))
+    losing = Losing("{name}")
+    found = translate_document(document, losing)
+    assert document.written[0].text == "OPEN A 3D HOUSE WITH {name} AT 5V NOW."
+    assert not any(asked.startswith(("D house", "V now")) for asked in losing.asked)
+    assert [doubt.reason for doubt in found.doubts] == [IN_PIECES]
+
+
 def test_tags_around_words_in_brackets_stay_around_them() -> None:
     page = read_html(b"<p>The dog (the <b>big</b> one) sleeps.</p>")
     assert done(page, WithoutBrackets()).data == b"<p>THE DOG (THE <b>BIG</b> ONE) SLEEPS.</p>"

@@ -305,6 +305,7 @@ _CHANGES = frozenset(["ins", "del", "s", "strike"])
 _FEW_TAGS = 10
 # What stands between the links of a menu.
 _BETWEEN_LINKS = frozenset("|\u00b7\u2022\u203a\u00bb/")
+_ENDS_OF_LABELS = frozenset(":.?!")
 # Attributes of Angular, Vue and Alpine: an element with one is shown in some cases only.
 _CONDITION = re.compile(
     r"[\s\"'](?:(?:data-)?ng-(?:if|show|hide|switch-(?:when|default))|\*ngIf|v-(?:if|else(?:-if)?|show)|x-(?:if|show))(?=[\s=/>])"
@@ -684,6 +685,7 @@ def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
     label = plain_text([part.piece for part in run])
     if label[-1:].isdecimal():  # <span>1.2</span>Introduction, <span>Step 3</span>Open the door
         return run[-1].name not in ("sup", "sub")
+    label = label[:-1] if label[-1:] in _ENDS_OF_LABELS and label[-3:-1].isalpha() else label  # <b>Note:</b>The dog
     return label[-1:].islower() or (len(label) > 1 and label[-2:].isalpha() and label.isupper())
 
 

@@ -20,6 +20,7 @@ from transformer_cli.extensions.documents.markdown_blocks import (
 )
 from transformer_cli.extensions.documents.markdown_inline import (
     EXAMPLE_IN_LINES,
+    FIELD,
     NAME_OF_BOX,
     InlineEvent,
     MarkdownInline,
@@ -60,6 +61,8 @@ _WITHOUT_WORDS = {
 # The names of ranges that end a word where another range follows, as the changes {--red--}{++blue++}, and of those that end it
 # before a word, too: in ~~red~~blue, words are taken out.
 _TAKEN_OUT = frozenset(["s", "taken_out", "<del>", "<s>", "<strike>"])
+# The end of a link and another word directly behind it: [Anna's](url)*Ghost*
+_LINK_AND_WORD = re.compile(r"[a-z'\u2019](?:\]\([^\s()]*\)|\]\[[^\[\]]*\])[*_]{1,3}[A-Z][a-z]")
 _CHANGES = _TAKEN_OUT | {"edited", "marked", "words", "<ins>"}
 # Marks whose texts stay, by their names.
 _KEPT_MARKS = {
@@ -68,6 +71,13 @@ _KEPT_MARKS = {
 }
 # The first line of a box of GitHub, Obsidian or DocFX, with its title; it stays a line.
 _BOX_LINE = re.compile(rf"{NAME_OF_BOX}[^\n]*(?=\n)")
+
+_LINE_OF_FIELD = re.compile(rf"^{FIELD}[^\n]*", re.MULTILINE)
+# A definition of a link whose target has a part of a template, in which Markdown allows no spaces: [dog]: {{ site.url }}/dog
+_TEMPLATE_IN_DEFINITION = re.compile(
+    r"^( {0,3}\[[^\[\]\n]+\]:[ \t]+)([^\s{}]*(?:(?:\{\{[^{}\n]*\}\}|\{%[^{}%\n]*%\})[^\s{}]*)+)(?=[ \t]*$)",
+    re.MULTILINE,
+)
 
 # Settings without a line around them: of MultiMarkdown and MkDocs (title: The car), and the title block of Pandoc (% The car).
 _SETTINGS = re.compile(
@@ -91,7 +101,7 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
     plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?>(?:[ \t]++(?!{comment})\S++)*)"
     return re.compile(
         rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
-        rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?>(?:[^'\\\r\n]++|'')*))'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
+        rf"""(?:(?:"(?P<double>(?>(?:[^"\\\r\n]++|\\["\\])*))"|'(?P<single>(?>(?:[^'\\\r\n]++|'')*))'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
         r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
         re.MULTILINE | re.IGNORECASE,
     )
@@ -150,6 +160,7 @@ class _Reader:
             parsed = _without_signs(front) + parsed[front.end() :]
             if text[:1] == "-":
                 parsed = _SETTINGS_OF_SLIDE.sub(self._without_settings_of_slide, parsed)
+        parsed = _TEMPLATE_IN_DEFINITION.sub(lambda match: match[1] + "x" * len(match[2]), parsed)
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
         self._inline.is_reading = False
@@ -220,6 +231,7 @@ class _Reader:
                 continue
             kind = next(kind for kind in ("double", "single", "plain") if match[kind] is not None)
             text = match[kind].replace("''", "'") if kind == "single" else match[kind]
+            text = re.sub(r'\\(["\\])', r"\1", text) if kind == "double" else text
             if has_letter(text):
                 segment = Segment.plain(text, "", keeps_spaces=False)
                 quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]
@@ -339,7 +351,7 @@ class _Reader:
                 elif event.name == "link":
                     # The text of a link can be its reference, too, which is not translated.
                     label = content[opened.pop() : event.start]
-                    raw = f"][{_one_line(label)}]" if raw in ("]", "][]") else raw
+                    raw = f"][{_one_line(label)}]" if raw.strip() in ("]", "][]") and has_letter(label) else raw
                 if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
                     runs.append([])
                 without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)
@@ -400,7 +412,10 @@ def _ends_of_lines(content: str) -> set[int]:
     """The line feeds that stay: behind the first line of a box, and before an example of Pandoc."""
     box_line = _BOX_LINE.match(content)
     examples = EXAMPLE_IN_LINES.finditer(content) if EXAMPLE.match(content) else ()
-    return {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
+    kept = {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
+    for match in _LINE_OF_FIELD.finditer(content):
+        kept |= {match.start() - 1, match.end()}
+    return kept
 
 
 def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
@@ -419,7 +434,9 @@ def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
             continue
         is_range = following.role is Role.OPEN
         if change.name == "link":  # those of a menu are texts of their own
-            is_range = following.name in _CHANGES or (is_range and is_mark)
+            is_range = following.name in _CHANGES or (
+                is_range and (is_mark or _LINK_AND_WORD.match(content, change.start - 1) is not None)
+            )
         is_word = following.role is None and content[following.start].isalnum()
         if is_range or (is_word and (change.name in _TAKEN_OUT or event.name == "critic")):
             ends.add(event.end)

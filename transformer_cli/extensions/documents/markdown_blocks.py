@@ -37,9 +37,11 @@ _DELIMITER_ROW = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?>(?:\|[ \t]*+
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
-    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\{[ \t]*(?:[.#]|[\w-]+=)[^{}]*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
+    r" {0,3}(?::{3,}.*|(?:\{\{[<%](?:(?!\}\}).)*\}\}[ \t]*|\{%(?:(?!%\}).)*%\}[ \t]*)+|\{:.*\}[ \t]*|\{[ \t]*(?:[.#]|[\w-]+=)[^{}]*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
     # The label of MyST before a title or figure, to which its links lead: (my-label)=
     r"|\([^\s()][^()]*+\)=[ \t]*"
+    # A block of PyMdown and its end: /// note | Title
+    r"|/{3,}[ \t]*(?:[ \t][a-z][\w-]*[ \t]*(?:\|.*)?)?"
     # Of MDX, which Docusaurus reads in .md, too.
     # Code of a file, of VitePress: <<< @/snippets/a.ts#region
     r"|<<<[ \t]*(?:@|\.{1,2})?/\S.*"
@@ -67,7 +69,7 @@ _LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
     _QUOTATION
-    + r"[ \t]*(?:\{[{%]|%%)| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    + r"[ \t]*(?:\{[{%]|%%)| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|///|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.
@@ -76,6 +78,8 @@ _TITLE = re.compile(
     r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?![\w-]++=)(?P<open>[^\s:{}](?>(?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*))[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
     rf"""|:{{3,}}\{{(?:{TITLED})\}}[ \t]++(?P<named>\S.*)"""
     r"""|:::image[ \t]++(?:[\w-]++="[^"]*+"[ \t]*+)*?alt-text="(?P<alt>[^"]*+)".*"""
+    r"""|/{3,}[ \t]+(?!html(?!\w))[a-z][\w-]*[ \t]*+\|[ \t]*+(?P<slashed>\S.*)"""
+    r"""|:{3,}[ \t]*\{[^{}"]*(?:"[^"]*"[^{}"]*)*?[ \t]title="(?P<attribute>[^"]+)"[^{}]*\}[ \t]*"""  # of Quarto
     r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""
 )
 _MAX_FORMULA = 200  # lines
@@ -83,6 +87,14 @@ _END_OF_FORMULA = re.compile(r"(?:\$\$|\\{1,2}\]|\\end\{[A-Za-z]{1,30}\*?\})\Z")
 _LABEL_OF_FORMULA = re.compile(r"(?<=\$\$)[ \t]*+(?:\([^\s()]++\)|\{#[^{}]*+\})[ \t]*+\Z")
 _LONGEST_END = len(r"\end{*}") + 30
 _TABLE = "table"
+# Rows and columns of DocFX, whose texts may be indented as code is.
+_ROW, _END_OF_ROW = re.compile(r" {0,3}:::row(?:[ \t].*)?:::[ \t]*"), re.compile(r"[ \t]*:::row-end:::[ \t]*")
+# The settings of a slide of remark, behind a line of dashes or at the beginning.
+_SETTING_OF_SLIDE = re.compile(
+    r"(?:background-(?:image|position|size)|class|count|exclude|layout|name|template):[ \t]*\S.*"
+)
+_DIAGRAM, _END_OF_DIAGRAM = re.compile(r" {0,3}:{3,}[ \t]*(?:mermaid|plantuml)[ \t]*"), re.compile(r" {0,3}:{3,}[ \t]*")
+_END_OF_SLIDE = re.compile(r"-{2,3}[ \t]*")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 
 
@@ -115,7 +127,7 @@ class _Container:
 
 def may_begin_extension(line: str) -> bool:
     """Whether a line looks like the beginning of one of these blocks."""
-    return _ANY.match(line) is not None or may_be_myst(line)
+    return _ANY.match(line) is not None or _SETTING_OF_SLIDE.fullmatch(line) is not None or may_be_myst(line)
 
 
 def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: Collection[int] = ()) -> DividedLines:
@@ -127,6 +139,7 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: C
         html_rows: those in blocks of HTML, in which only code between two commands begins and ends.
     """
     of_commands = _rows_of_commands(lines, code_rows) | _rows_of_comments(lines, code_rows)
+    of_commands |= _rows_of_slides(lines) | _rows_of_diagrams(lines)
     code_rows = {*code_rows, *html_rows} - of_commands
     plain = list(lines)
     found: list[_Container] = []
@@ -174,6 +187,28 @@ def _rows_of_commands(lines: Sequence[str], code_rows: Collection[int]) -> froze
         match = None if row in found or row in code_rows else _BEGINNING_OF_CODE.fullmatch(line)
         if match is not None and (end := _next_row(ends[match["name"]], row)) < math.inf:
             found.update(range(row, int(end) + 1))
+    return frozenset(found)
+
+
+def _rows_of_diagrams(lines: Sequence[str]) -> frozenset[int]:
+    """The rows of diagrams between colons, as in wikis of Azure DevOps."""
+    found: set[int] = set()
+    ends = [row for row, line in enumerate(lines) if _END_OF_DIAGRAM.fullmatch(line)]
+    for row, line in enumerate(lines if ends else ()):
+        if row not in found and _DIAGRAM.fullmatch(line) and (end := _next_row(ends, row)) < math.inf:
+            found.update(range(row, int(end) + 1))
+    return frozenset(found)
+
+
+def _rows_of_slides(lines: Sequence[str]) -> frozenset[int]:
+    """The rows of the settings of slides, such as class: center, middle."""
+    found: set[int] = set()
+    is_beginning = True
+    for row, line in enumerate(lines):
+        if is_beginning and _SETTING_OF_SLIDE.fullmatch(line):
+            found.add(row)
+        else:
+            is_beginning = _END_OF_SLIDE.fullmatch(line) is not None or (is_beginning and not any(lines[: row + 1]))
     return frozenset(found)
 
 
@@ -336,8 +371,20 @@ def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
+def _end_of_row(lines: Sequence[str], row: int) -> int:
+    """Behind the end of a row of columns whose texts are indented as code is; 0 if it has none, or they are not."""
+    is_indented = False
+    for last in range(row + 1, min(row + _MAX_TABLE, len(lines))):
+        if _END_OF_ROW.fullmatch(lines[last]):
+            return last + 1 if is_indented else 0
+        is_indented = is_indented or (_INDENTED.match(lines[last]) is not None and bool(lines[last].strip()))
+    return 0
+
+
 def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Container | None:
     line = lines[row]
+    if _ROW.fullmatch(line) and _end_of_row(lines, row):
+        return _Container(row, "", is_lazy=False)
     if match := _FOOTNOTE.match(line):
         return _Container(row, line[match.end() :], is_lazy=True)
     if _BOX.fullmatch(line):
@@ -359,6 +406,14 @@ def _read_rows(
     myst: Collection[int],
 ) -> None:
     """Read the rows behind the first that belong to a container."""
+    if _ROW.fullmatch(lines[container.row]):
+        end = _end_of_row(lines, container.row)
+        inside = lines[container.row + 1 : end]
+        widths = [len(line) - len(line.lstrip()) for line in inside if line.strip() and ":::" not in line]
+        least = min(widths, default=0)
+        for row, line in enumerate(inside, container.row + 1):
+            container.lines[row] = line.lstrip() if ":::" in line else line[least:]
+        return
     blank: list[int] = []
     for row in range(container.row + 1, len(lines)):
         line = lines[row]

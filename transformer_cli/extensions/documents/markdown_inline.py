@@ -50,11 +50,25 @@ class InlineEvent(NamedTuple):
 
 NAME_OF_BOX = r"\[![A-Za-z]+(?:[ \t]++(?:[\w-]++=|https?:)[^\[\]\n]*+)?\]"
 """The pattern of [!NOTE] of GitHub, and of [!div class="checklist"] and [!VIDEO https://example.org] of DocFX."""
+FIELD = r"(?:^|(?<=[\[(]))[A-Za-z][\w.-]{0,40}::(?=[ \t])"
+"""The pattern of the name of a field of Obsidian or Logseq: status:: done."""
 # The mark of a footnote, and the name of a box; Markdown itself does not know them.
 # Also the number of an example of Pandoc, a picture and the name of a block of Obsidian (^a1b2c3), and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
-    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t])\^[A-Za-z0-9-]++\Z"
+    rf"{NOTE}:?|{NAME_OF_BOX}[-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|\A\(ref:[\w-]++\)(?=\s)|{FIELD}|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}]*+\}}"
+    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z",
+    re.MULTILINE,
+)
+# What has spaces in the target of a link, which Markdown itself does not allow: a part of a template, as in
+# [dog]({{< ref "dog.md" >}}), and the name of a file, which some generators read: [dog](My Dog/dog.md)
+_TARGET_WITH_SPACES = re.compile(
+    r"(?<=\]\()(?:[^()\s{}]*+(?:(?:\{\{[^{}\n]*+\}\}|\{%[^{}%\n]*+%\})[^()\s{}]*+)+(?=(?:[ \t]++\"[^\"\n]*+\")?\))"
+    r"|(?:[^()\s<>\"']++[ ]){1,9}[^()\s<>\"'#]*\.[A-Za-z]{1,5}(?:\#[\w-]++)?(?=\)))"
+)
+# A command around a text, and its end; those that are statements divide texts.
+_COMMAND = re.compile(
+    r"\{\{[<%]\s*+(?P<end>/?)\s*+(?P<name>[\w-]++)[^{}]*+\}\}"
+    r"|\{%-?\s*+(?P<ending>(?:end)?)(?P<tag>(?!if|else|els|unless|case|when|for|block|raw|comment|set|end)[a-z][\w-]*+)[^{}%]*+%\}"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
 # CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
@@ -62,9 +76,10 @@ _PAIRS = re.compile(
     r"(?P<opening>(?<!!)\[\[[^\[\]|\n]++\|)(?P<label>[^\[\]|\n]++)\]\]"
     r"|(?<![=\w])==(?=[^\s=])(?P<marked>[^=\n]++)(?<=\S)==(?![=\w])"
     r"|\{(?P<sign>\+\+|--|==)(?P<edited>[^{}\n]++)(?<=(?P=sign))\}"
-    r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}\n]*+\}"
+    r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}]*+\}"
+    r"|\[!UICONTROL[ \t]++(?P<control>[^\[\]\n]++)\]"
 )
-_TEXTS_OF_PAIRS = ("label", "marked", "edited", "words")
+_TEXTS_OF_PAIRS = ("label", "marked", "edited", "words", "control")
 # Where the text of a footnote inside its sentence begins: ^[A dog.]
 _NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
 _BRACKET = re.compile(r"[\[\]]")
@@ -84,6 +99,14 @@ _EXTENSIONS = {
     "docfx": re.compile(r":::[a-z-]++(?>(?:[ \t]++[\w-]++=\"[^\"\n]*+\")+)[ \t]*+:::(?!:)"),
     # A comment of Obsidian: %%the words%%; %%name%% alone is a placeholder.
     "remark": re.compile(r"(?<![\w%])%%(?!%)(?=[^%]*[ \t\n])(?:[^%]|%(?!%)){1,2000}?%%(?![\w%])"),
+    # Attributes behind what they belong to, which may have escapes: [dog](a.md){:target="\_blank"}
+    "attributes": re.compile(r"(?<=\))\{[ \t]*+(?:[:.#]|[\w-]++=)[^{}]*+\}"),
+    # References of bookdown: \@ref(fig:dog), (\#tab:dog)
+    "reference": re.compile(r"\\@ref\([^()\s]++\)|(?<=\()\\#[A-Za-z]{2,10}:[\w-]++(?=\))"),
+    # What another file holds, of DocFX: [!INCLUDE [name](a.md)], [!code-csharp[](a.cs)]; [!DNL the name] is not to be translated.
+    "included": re.compile(
+        r"\[!(?i:INCLUDE|code(?:-[\w+#.-]++)?)[ \t]*+\[[^\[\]\n]*+\]\([^()\n]*+\)\]|\[!DNL[ \t][^\[\]\n]++\]"
+    ),
     "comment": re.compile(r"\{/\*(?>.*?(?=\{/\*|\*/\}|\Z))\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
@@ -92,7 +115,7 @@ _EXTENSIONS = {
     ),
     # \\( is a bracket as well, so only what has a sign of formulas is one.
     "math": re.compile(
-        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,300}}?\\\)"
+        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\([A-Za-z]['\d]?\\{{1,2}}\)|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,2000}}?\\\)"
     ),
     # Also those of MkDocs: :material-plus-circle:, and with attributes :octicons-mail-16:{ .mail }.
     "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+(?:-[a-z0-9_]+)*):(?!\w)"),
@@ -153,13 +176,15 @@ class MarkdownInline:
             env: the link references of the document, as the parser has collected them.
         """
         notes = self._notes = _Notes([])
-        self.parser.inline.parse(text, self.parser, env, notes.tokens)
+        masked = _TARGET_WITH_SPACES.sub(lambda match: "x" * len(match[0]), text)
+        self.parser.inline.parse(masked, self.parser, env, notes.tokens)
         self._notes = None
         for token in notes.tokens:
             event = _range_of(token)
             if event is not None:
                 notes.events.append(event)
         notes.events = _with_whole_code(text, sorted(notes.events, key=lambda event: event[:2]))
+        notes.events = _with_commands_around(text, notes.events)
         taken = [False] * (len(text) + 1)
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
@@ -187,8 +212,9 @@ class MarkdownInline:
                     _note_places(pushed, start, state.pos)
                 elif name == "link":
                     end = state.md.helpers.parseLinkLabel(state, start, True)
-                    notes.events.append(InlineEvent(start, start + 1, Role.OPEN, "link"))
-                    notes.events.append(InlineEvent(end, state.pos, Role.CLOSE, "link"))
+                    first, last = _without_spaces(state.src, start + 1, end, state.pos)
+                    notes.events.append(InlineEvent(start, first, Role.OPEN, "link"))
+                    notes.events.append(InlineEvent(last, state.pos, Role.CLOSE, "link"))
                 else:
                     if pushed[-1].type == "hardbreak":
                         start -= len(pending) - len(pending.rstrip(" "))
@@ -280,6 +306,22 @@ def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> 
     return True
 
 
+def _without_spaces(text: str, first: int, last: int, behind: int) -> tuple[int, int]:
+    """Where the text of a link begins and ends without spaces, as of [ dog ](url); those that part it from a word count.
+
+    Args:
+        text: with the link.
+        first: where the text of the link begins, behind its bracket.
+        last: where it ends.
+        behind: where the link ends.
+    """
+    words = text[first:last].strip(" ")
+    if not words:
+        return first, last
+    start = first if text[first - 2 : first - 1].isalnum() else text.index(words, first)
+    return start, last if text[behind : behind + 1].isalnum() else text.index(words, first) + len(words)
+
+
 def _note_places(tokens: list["Token"], start: int, end: int) -> None:
     """Note where each delimiter stands; later rules of the parser make ranges of some of them."""
     for token in reversed(tokens):
@@ -304,7 +346,7 @@ def _range_of(token: "Token") -> InlineEvent | None:
 def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
     """What a rule has found, and the character before it."""
     end = start + len(raw)
-    if name in ("critic", "remark"):
+    if name in ("critic", "remark", "attributes"):
         return InlineEvent(start, end, Role.POINT, name)
     if name == "docfx" and (found := _ALT_OF_DOCFX.search(raw)) is not None:
         return InlineEvent(start, end, Role.POINT, name, alt=(start + found.start("alt"), start + found.end("alt")))
@@ -335,6 +377,24 @@ def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEv
         if is_in_word:  # no tag, but a name that somebody else fills in: allow_<NAME>_x
             return InlineEvent(start, end, Role.WORD)
     return InlineEvent(start, end, Role.POINT)
+
+
+def _with_commands_around(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
+    """Events in which a command and its end, such as {{< mark >}} and {{< /mark >}}, are a range."""
+    found = list(events)
+    opened: dict[str, list[int]] = {}
+    for at, event in enumerate(events):
+        command = _COMMAND.fullmatch(text, event.start, event.end) if event.role is Role.WORD else None
+        if command is None:
+            continue
+        name = f"{{{command['name'] or command['tag']}}}"
+        if not (command["end"] or command["ending"]):
+            opened.setdefault(name, []).append(at)
+        elif opened.get(name):
+            first = opened[name].pop()
+            found[first] = events[first]._replace(role=Role.OPEN, name=name)
+            found[at] = event._replace(role=Role.CLOSE, name=name)
+    return found
 
 
 def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:

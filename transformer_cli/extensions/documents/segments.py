@@ -250,6 +250,8 @@ def with_values_around_words(
     return tuple(piece for piece in found if piece)
 
 
+# The end of a sentence without its space: apps._Our note_
+_END_BEFORE_RANGE = re.compile(r"[^\W\d_]{2}[.!?:]\Z")
 _RAISED = re.compile(r"<sup[\s>]", re.IGNORECASE)
 # Links and emphasis of Markdown and HTML.
 _WRITTEN_BY_HAND = re.compile(r"[\[*_~]|<(?:a|b|em|i|mark|strong|u)\b", re.IGNORECASE)
@@ -283,6 +285,8 @@ def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
         first = bisect_right(words, places[at], key=lambda word: word[1])
         if first + 1 < len(words) and words[first + 1][0] < places[end]:
             spaces |= {place for place in (at, end + 1) if before[place] and behind[place]}
+            if behind[at] and _END_BEFORE_RANGE.search(plain_text(pieces[max(0, at - 1) : at])):
+                spaces.add(at)
     if not spaces:
         return tuple(pieces)
     return tuple(
@@ -458,6 +462,8 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
             before, after = (side if isinstance(side, str) else "" for side in sides)
             if (
                 _goes_on(before, after)
+                # The parts of <span>$</span><span>5</span> are no word.
+                and (piece.raw.lower() != "<span>" or has_letter(before[-1] + after[0]))
                 and isinstance(last, Markup)
                 and last.role is Role.CLOSE
                 and opened[last.number].raw == piece.raw

@@ -38,6 +38,8 @@ from transformer_cli.text.sentences import (
 from transformer_cli.text.spans import (
     SPECIFICATION,
     TOUCHING_SPECIFICATION,
+    Span,
+    SpanKind,
     find_spans,
     masked,
     span_texts,
@@ -686,13 +688,22 @@ def _links_up_to(links: Sequence[LinkedWords], end_of_source: int, end_of_target
 def _pieces(text: str, brackets: Sequence[int] = ()) -> list[TextPiece]:
     """A text, cut before and after each protected span and the marks beside it, and at these brackets."""
     cuts = [(place, place + 1) for place in brackets]
-    cuts += [(span.start, span.end) for span in find_spans(text)]
+    cuts += [(span.start, _end_of_unit(text, span)) for span in find_spans(text)]
     pieces, place = [], 0
     for start, end in sorted(cuts):
         pieces += _with_edges(text[place:start])
         pieces.append(TextPiece(text[start:end], is_translated=False))
         place = end
     return [piece for piece in [*pieces, *_with_edges(text[place:])] if piece.text]
+
+
+_UNIT = re.compile(r"[A-Za-z]{1,2}(?!\w)")
+
+
+def _end_of_unit(text: str, span: Span) -> int:
+    """Where a span ends, with the letters that touch a number, as in 3D, 5V and 2nd: by themselves they are no text."""
+    unit = _UNIT.match(text, span.end) if span.kind is SpanKind.NUMBER else None
+    return unit.end() if unit else span.end
 
 
 def _with_edges(text: str) -> list[TextPiece]:
