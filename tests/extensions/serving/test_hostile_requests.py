@@ -348,6 +348,29 @@ def test_pages_of_other_sites_may_not_ask_unless_the_server_says_so(client: Test
         assert open_client.post("/translate", json=GOOD, headers=SITES).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("origin", "host", "further", "status"),
+    [
+        ("http://evil.example", "mt.lan:5000", {}, 403),
+        ("null", "mt.lan:5000", {}, 403),
+        ("http://mt.lan.evil.example", "mt.lan", {}, 403),
+        ("http://mt.lan:5000", "mt.lan:5000", {}, 200),
+        ("http://mt.lan", "MT.lan:5000", {}, 200),
+        ("http://[2001:db8::1]:5000", "[2001:db8::1]:5000", {}, 200),
+        ("http://mt.lan", "upstream:5000", {"X-Forwarded-Host": "mt.lan, 10.0.0.1"}, 200),
+        ("http://mt.lan", "127.0.0.1:5000", {}, 200),  # a proxy: to its own machine a browser says the site
+        ("https://mt.lan", "upstream:5000", {"Sec-Fetch-Site": "same-origin"}, 200),
+        ("moz-extension://1", "mt.lan:5000", {}, 200),
+    ],
+)
+def test_without_the_site_of_a_browser_the_origin_must_be_the_host_that_was_asked(
+    origin: str, host: str, further: dict[str, str], status: int, client: TestClient
+) -> None:
+    """To a machine in the network, a browser sends no Sec-Fetch-Site over plain http."""
+    headers = {"Origin": origin, "Host": host, **further}
+    assert client.post("/translate", json=GOOD, headers=headers).status_code == status
+
+
 def test_only_allowed_hosts_are_answered() -> None:
     options = ServerOptions(allowed_hosts=("mt.example.org", "[::1]"))
     with served(small_runs(TRANSLATOR), options) as (client, _):

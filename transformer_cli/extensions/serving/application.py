@@ -3,7 +3,7 @@
 import errno
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
@@ -45,6 +45,7 @@ SECURITY_HEADERS = [
 ]
 # No browser and no proxy keeps texts of people.
 _NO_STORE = (b"cache-control", b"no-store")
+_OWN_MACHINE = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PATHS_OF_FILES = ("/translate_file", "/v2/document")
 # Of such a body, many at the same time need little memory, also those that never end.
 _SMALL_BODY_BYTES = 64 << 10
@@ -156,7 +157,7 @@ class RequestGuard:
         # A link to the page, such as /?q=..., and extensions of browsers are no such requests.
         is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == "navigate"
         is_extension = "-extension://" in headers.get(b"origin", "")
-        is_of_other_site = headers.get(b"sec-fetch-site") == "cross-site"
+        is_of_other_site = headers.get(b"sec-fetch-site", _site_of_origin(headers)) == "cross-site"
         if is_of_other_site and not (self._allows_other_sites or is_link or is_extension):
             raise RefusedRequest(403, "Pages of other sites may not use this server (see --cors)")
 
@@ -182,6 +183,18 @@ def error_response(path: str, refusal: RefusedRequest) -> JSONResponse:
     """An error in the form of the interface to which the path belongs."""
     name = "message" if path.startswith(("/v2/", "/v3/")) else "error"
     return JSONResponse({name: refusal.message}, refusal.status, headers=refusal.headers)
+
+
+def _site_of_origin(headers: Mapping[bytes, str]) -> str:
+    """What Sec-Fetch-Site would say, which browsers leave out where the address is plain http and not of their own machine.
+
+    A proxy that changes Host gives the name that the browser asked for in X-Forwarded-Host.
+    """
+    origin, host = headers.get(b"origin", ""), _without_port(headers.get(b"host", ""))
+    if not origin or host in _OWN_MACHINE:
+        return ""
+    asked = {host, *map(_without_port, map(str.strip, headers.get(b"x-forwarded-host", "").split(",")))}
+    return "" if _without_port(origin.partition("://")[2]) in asked else "cross-site"
 
 
 def _without_port(host: str) -> str:
