@@ -46,8 +46,24 @@ def test_a_word_that_is_divided_among_equal_spans_is_in_one_of_them() -> None:
     part = '<text:span text:style-name="T3">%s</text:span>'
     given = odt(part % "Transl" + part % "ation " + part % "here")
     found = done(read_odt(given), UPPER)
-    assert part % "TRANSLATION" + " " + part % "HERE" in unpacked(found.data)["content.xml"]
+    assert part % "TRANSLATION HERE" in unpacked(found.data)["content.xml"]
     assert found.doubts == ()
+
+
+def test_spans_with_the_same_formats_inside_each_other_are_one() -> None:
+    """Word writes each word, space and number of a paragraph in two spans of its own."""
+    part = '<text:span text:style-name="Font"><text:span text:style-name="T3">%s</text:span></text:span>'
+    given = odt("".join(part % each for each in ("Open", " ", "from", " 9", "h", "00 ", "on")))
+    for translator, expected in ((UPPER, "OPEN FROM 9H00 ON"), (REVERSED, "ON 9H00 FROM OPEN")):
+        found = done(read_odt(given), translator)
+        assert part % expected in unpacked(found.data)["content.xml"]
+        assert found.doubts == ()
+    assert done(read_odt(given), Identity()).data == given
+
+
+def test_two_readings_of_ruby_beside_each_other_stay_two() -> None:
+    ruby = "<text:ruby><text:ruby-base>%s</text:ruby-base><text:ruby-text>%s</text:ruby-text></text:ruby>"
+    assert result(ruby % ("to", "a") + ruby % ("kyo", "b")).count("<text:ruby>") == 2
 
 
 def test_footnotes_and_frames_are_texts_of_their_own_inside_a_paragraph() -> None:

@@ -39,6 +39,7 @@ _TITLES = frozenset(["title", "subtitle", "footer"])
 _PARTS = ("content.xml", "styles.xml")
 _MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
+_FORMAT = "text:span"
 _BREAKS = frozenset(["line-break", "tab"])
 # From the title in the template of an index, such as a table of contents, the program writes its title anew.
 _PARAGRAPHS = frozenset(["p", "h", "index-title-template"])
@@ -128,7 +129,8 @@ def _slots_of_paragraph(xml: XmlText, paragraph: Element, levels: Mapping[str, i
     def kind_of(element: Element) -> Inline:
         return Inline.POINT if element.start in marks else _kind_of(element)
 
-    for run in map(with_whole_words, inline_runs(xml, paragraph, kind_of, _pair_of)):
+    for run in inline_runs(xml, paragraph, kind_of, _pair_of):
+        run = with_whole_words(run, format_name=_FORMAT)
         pieces = tuple(part.piece for part in run)
         if has_letter(plain_text(pieces)):
             yield Slot(run[0].start, run[-1].end, Segment(pieces, place), _as_xml)
