@@ -321,3 +321,23 @@ def test_the_titles_and_descriptions_of_pictures_are_translated() -> None:
     assert "<svg:title>THE CAT</svg:title><svg:desc>RED &amp; BLUE</svg:desc>" in found
     assert "THE DOG" in found
     assert "SLEEPS" in found
+
+
+def test_a_text_of_a_spreadsheet_is_named_by_its_sheet_and_cell() -> None:
+    cell = '<table:table-cell office:value-type="string"%s><text:p>%s</text:p></table:table-cell>'
+    row = "<table:table-row%s>%s</table:table-row>"
+    gap = '<table:table-cell table:number-columns-repeated="25"/>'
+    rows = row % ("", cell % ("", "Name") + gap + cell % ("", "End"))
+    rows += row % (' table:number-rows-repeated="4"', "<table:table-cell/>")
+    last = row % ("", cell % (' office:string-value="Tea"', "Tea"))
+    group = f"<table:table-row-group>{last}</table:table-row-group>"
+    sheet = f'<table:table table:name="Prices 1">{rows}{group}</table:table>'
+    content = f"<office:document-content {SPACES}><office:body><office:spreadsheet>{sheet}<text:p>Behind</text:p></office:spreadsheet></office:body></office:document-content>"
+    places = [each.place.removeprefix("content.xml, ") for each in read_odt(packed({"content.xml": content})).segments]
+    assert places == [
+        "sheet Prices 1, cell A1",
+        "sheet Prices 1, cell AA1",
+        "sheet Prices 1, cell A6",
+        "sheet Prices 1, cell A6",
+        "paragraph 4",
+    ]

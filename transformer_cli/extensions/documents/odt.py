@@ -1,7 +1,9 @@
 """ODT, ODP and ODS, the documents of LibreOffice: paragraphs, headings, tables, notes, headers and footers."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
@@ -63,6 +65,7 @@ _HIDDEN = frozenset(["annotation", "tracked-changes"])
 # The values of cells whose text the program writes anew, such as numbers and dates.
 _TEXT_OF_CELL = "string"
 _CELLS = frozenset(["table-cell", "covered-table-cell"])
+_NUMBER = re.compile(r"[0-9]{1,7}")
 
 
 def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
@@ -109,8 +112,11 @@ def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> list[Slot]:
 def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:
     slots = []
     number = 0
+    cells = list(_places_of_cells(xml.root))
     for element in options.watch.over(_visible(xml.root)):
-        place = f"paragraph {number + 1}"
+        before = bisect_right(cells, element.start, key=itemgetter(0))
+        _, end, cell = cells[before - 1] if before else (0, 0, "")
+        place = cell if element.start < end else f"paragraph {number + 1}"
         if _is_alternative(element):
             found = _slots_of_paragraph(xml, element, {}, "picture")
         elif _is_paragraph(element):
@@ -121,6 +127,36 @@ def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions)
         for slot in found:
             slots.append(slot._replace(segment=options.watch.counted(slot.segment)))
     return SplicedDocument(xml.content, tuple(slots))
+
+
+def _places_of_cells(root: Element) -> Iterator[tuple[int, int, str]]:
+    """Of each cell of a spreadsheet, where it begins and ends in the file, and its sheet and name, such as B3."""
+    body = root.child("body")
+    spreadsheet = None if body is None else body.child("spreadsheet")
+    for sheet in () if spreadsheet is None else spreadsheet.elements:
+        row = 1
+        for line in (each for each in sheet.walk() if each.local == "table-row"):
+            column = 1
+            for cell in (each for each in line.elements if each.local in _CELLS):
+                name = f"sheet {sheet.attributes.get('table:name', '')}, cell {_letters_of(column)}{row}"
+                yield cell.start, cell.end, name
+                column += _times(cell, "table:number-columns-repeated")
+            row += _times(line, "table:number-rows-repeated")
+
+
+def _letters_of(column: int) -> str:
+    """A, B, ... Z, AA, AB, ..."""
+    letters = ""
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return letters
+
+
+def _times(element: Element, name: str) -> int:
+    """How often a row or cell stands there; no spreadsheet has more than millions."""
+    given = element.attributes.get(name, "")
+    return int(given) if _NUMBER.fullmatch(given) else 1
 
 
 def _slots_of_paragraph(xml: XmlText, paragraph: Element, levels: Mapping[str, int], place: str) -> Iterator[Slot]:
