@@ -341,3 +341,14 @@ def test_a_text_of_a_spreadsheet_is_named_by_its_sheet_and_cell() -> None:
         "sheet Prices 1, cell A6",
         "paragraph 4",
     ]
+
+
+def test_a_spreadsheet_inside_a_document_is_translated() -> None:
+    cell = '<table:table-cell office:value-type="string"><text:p>The price</text:p></table:table-cell>'
+    sheet = f'<table:table table:name="One"><table:table-row>{cell}</table:table-row></table:table>'
+    part = f"<office:document-content {SPACES}><office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body></office:document-content>"
+    formula = "<math xmlns='http://www.w3.org/1998/Math/MathML'><mi>speed</mi></math>"
+    parts = unpacked(odt("Hello")) | {"Object 1/content.xml": part, "Object 2/content.xml": formula}
+    found = unpacked(done(read_odt(packed(parts))).data)
+    assert found["Object 1/content.xml"] == part.replace("The price", "THE PRICE")
+    assert found["Object 2/content.xml"] == formula

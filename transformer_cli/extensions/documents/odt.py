@@ -90,14 +90,19 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     levels = _levels_of_styles(xmls)
     parts = {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()}
     for name in archive.namelist():
-        if name.endswith("/content.xml") and _CHART.encode() in (part := read_part(archive, name, options.limits)):
-            xml = read_xml(part, options, part=name)
-            if slots := _titles_of_chart(xml, options):
-                parts[name] = SplicedDocument(xml.content, tuple(slots))
+        # A formula has no text of its own.
+        if name.endswith("/content.xml") and _TEXT.encode() in (
+            data_of_part := read_part(archive, name, options.limits)
+        ):
+            xml = read_xml(data_of_part, options, part=name)
+            is_chart = any(each.space == _CHART for each in xml.root.walk())
+            part = _titles_of_chart(xml, options) if is_chart else _read_part(xml, {}, options)
+            if part.segments:
+                parts[name] = part
     return ZipDocument(data, parts)
 
 
-def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> list[Slot]:
+def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> SplicedDocument:
     """The titles of a chart and its axes; its other texts are names of data, or stand in a table beside it."""
     titles = [each for each in xml.root.walk() if each.space == _CHART and each.local in _TITLES]
     paragraphs = [each for title in titles for each in title.elements if _is_paragraph(each)]
@@ -106,7 +111,8 @@ def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> list[Slot]:
         for number, paragraph in enumerate(options.watch.over(paragraphs), 1)
         for slot in _slots_of_paragraph(xml, paragraph, {}, f"title {number}")
     ]
-    return [slot._replace(segment=options.watch.counted(slot.segment)) for slot in found]
+    slots = (slot._replace(segment=options.watch.counted(slot.segment)) for slot in found)
+    return SplicedDocument(xml.content, tuple(slots))
 
 
 def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:
