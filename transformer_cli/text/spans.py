@@ -108,9 +108,10 @@ _OPTION = (
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
 # As programs write the form of a date: YYYY-MM-DD, dd.MM.yyyy HH:mm:ss, yyyyMMdd; a field of two letters is among those of one (M/D/YY).
-_FIELD_OF_DATE = "(?:[Yy]{4}|[Yy]{2}|M{1,4}|[Dd]{1,2}|[Hh]{1,2}|m{1,2}|s{1,2}|S{3})"
+_FIELD_OF_DATE = "(?:[Yy]{4}|[Yy]{2}|M{1,4}|[Dd]{1,2}|[Hh]{1,2}|m{1,2}|s{1,2})"
 _DATE_FORMAT = (
-    rf"(?<![\w./:-])(?=[A-Za-z./:_-]{{0,20}}?(?:[Yy]{{2}}|MM|[Dd]{{2}}|[Hh]{{2}}|mm|ss)){_FIELD_OF_DATE}(?:[-./:_T]{_FIELD_OF_DATE}){{1,6}}Z?(?![\w/-])"
+    rf"(?<![\w./:-])(?=[A-Za-z./:_-]{{0,20}}?(?:[Yy]{{2}}|MM|[Dd]{{2}}|[Hh]{{2}}|mm|ss)){_FIELD_OF_DATE}"
+    rf"(?:[-./_T]{_FIELD_OF_DATE}|:(?:{_FIELD_OF_DATE}|SS)|[.,:;](?:ms|mmm|FF|ff?f?|zzz|SSS)){{1,6}}Z?(?!\w|[-./:]\w)"
     r"|(?<!\w)(?:YYYY|yyyy)MM(?:DD|dd)(?:[-_T]?HHmm(?:ss)?)?(?!\w)"
 )
 # Pages of a browser, such as about:config.
