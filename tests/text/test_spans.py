@@ -55,6 +55,13 @@ def found(text: str) -> list[str]:
     ("text", "expected"),
     [
         ("See https://a.b/c?d=1&e#f.", ["https://a.b/c?d=1&e#f"]),
+        ("Write YYYY-MM-DD or dd.MM.yyyy HH:mm:ss.", ["YYYY-MM-DD", "dd.MM.yyyy", "HH:mm:ss"]),
+        ("The date (M/D/YY, yyyyMMdd, dd_MM_yyyy_hh-mm)", ["M/D/YY", "yyyyMMdd", "dd_MM_yyyy_hh-mm"]),
+        ("Times: HH:MM:SS, hh:mm:ss:ms, HH:mm:ss,SSS", ["HH:MM:SS", "hh:mm:ss:ms", "HH:mm:ss,SSS"]),
+        ("D.D. and S.M. of SS.MM. and a dd-wrt router, add.mm, YYYY and mm.", []),
+        ("Open about:config, not about: the dog", ["about:config"]),
+        ("The header X-Car-Signature-256 of the X-Ray house", ["X-Car-Signature-256"]),
+        ("Write to @tom:red.example in #dogs:red.example.", ["@tom:red.example", "#dogs:red.example"]),
         ("(see http://a.b/c_(d)), www.x.it!", ["http://a.b/c_(d)", "www.x.it"]),
         ("看https://a.b/c。好", ["https://a.b/c"]),
         ("https://it.wikipedia.org/wiki/Caffè è", ["https://it.wikipedia.org/wiki/Caffè"]),

@@ -109,6 +109,15 @@ _OPTION = (
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
 )
+# As programs write the form of a date: YYYY-MM-DD, dd.MM.yyyy HH:mm:ss, yyyyMMdd; a field of two letters is among those of one (M/D/YY).
+_FIELD_OF_DATE = "(?:[Yy]{4}|[Yy]{2}|M{1,4}|[Dd]{1,2}|[Hh]{1,2}|m{1,2}|s{1,2})"
+_DATE_FORMAT = (
+    rf"(?<![\w./:-])(?=[A-Za-z./:_-]{{0,20}}?(?:[Yy]{{2}}|MM|[Dd]{{2}}|[Hh]{{2}}|mm|ss)){_FIELD_OF_DATE}"
+    rf"(?:[-./_T]{_FIELD_OF_DATE}|:(?:{_FIELD_OF_DATE}|SS)|[.,:;](?:ms|mmm|FF|ff?f?|zzz|SSS)){{1,6}}Z?(?!\w|[-./:]\w)"
+    r"|(?<!\w)(?:YYYY|yyyy)MM(?:DD|dd)(?:[-_T]?HHmm(?:ss)?)?(?!\w)"
+)
+# Pages of a browser, such as about:config.
+_PAGE_OF_BROWSER = "(?<!\\w)about:(?:addons|blank|cache|config|debugging|home|logins|memory|newtab|performance|plugins|policies|preferences|processes|profiles|support|telemetry)(?!\\w)"
 # Attributes of Angular, Vue, Alpine, htmx and HTML in a sentence. Others with such beginnings are words: x-ray, v-neck, data-driven.
 _ATTRIBUTE = (
     r"(?<![\w@#.\\/<-])(?:(?:ng|hx)-[a-z]{2,20}(?:-[a-z]{1,20}){0,3}|data-(?:bs|cy|lang|src|test|turbo|wp)-[a-z]{1,20}(?:-[a-z]{1,20}){0,2}"
@@ -231,13 +240,15 @@ _PATTERNS = {
         r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
         # Of DocFX: @System.String?text=dog
         rf"|(?<![\w@#&])@[A-Z]\w{{1,60}}(?:\.(?!(?:{_BEGINNINGS}|Thanks|Hello|Yes|Well)(?!\w))[A-Z]\w{{1,60}}){{1,9}}(?:\?[\w=&.-]{{1,99}})?"
+        r"|(?<![\w@#&!])[@#!][\w.=-]{1,64}:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8}(?![\w-])"  # @name:example.org of Matrix
         r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
         rf"|(?<![\w@#&])@[^\W\d_]\w{{0,99}}(?:(?:-|\.(?=[^\W\dA-Z_])){_HANDLE_PART}){{0,9}}"  # @name, @a-name, @a.name
         rf"|(?<![\w@#&])\#[^\W\d_]\w{{0,99}}(?:[-/]{_HANDLE_PART}){{0,9}}"  # #topic, #my-topic, #topic/part
         r"|(?<![\w./@#-])[A-Za-z0-9][\w-]{0,98}/[\w.-]{1,99}(?:\#\d{1,9}|@[0-9a-f]{7,40})(?!\w)"  # user/repository#123
     ),
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
-    "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20}){0,3}(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*]|/[*.]|\.\w+/[*.])"  # *.txt, *.*, *.png;*.jpg
+    "name": rf"{_DATE_FORMAT}|"
+    r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20}){0,3}(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*]|/[*.]|\.\w+/[*.])"  # *.txt, *.*, *.png;*.jpg
     rf"|{_NAME_WITH_STAR}"
     # a.name, an_object.a_name, in a sentence An.object; e.g. and p.m. have no part of two letters, behind an abbreviation stands a
     # word, x of closed.x:We is the label of a sentence, and of big.please nobody knows whether a space is missing.
@@ -252,7 +263,8 @@ _PATTERNS = {
     r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}[.:]){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
     r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
-    rf"|{_DOTTED_NAME}|{_ATTRIBUTE}"
+    rf"|{_DOTTED_NAME}|{_ATTRIBUTE}|{_PAGE_OF_BROWSER}"
+    r"|(?<![\w-])X(?:-[A-Z0-9][A-Za-z0-9]{0,30}){2,9}(?![\w-])"  # X-Forwarded-For, a header of HTTP
     r"|(?<![\w=&?.-])[a-z]\w{1,48}=(?:-?\d[\d.]{0,20}(?<!\.)|[Tt]rue|[Ff]alse|null|None)(?![\w=])"  # count=10
     # snake_case, an_object.snake_case and its call with names: a_call(name, other)
     r"|(?<![\w@#.\\/-])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}"
@@ -296,7 +308,7 @@ _PATTERNS = {
     ),
 }
 _SPAN_SIGN = re.compile(
-    rf"[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 

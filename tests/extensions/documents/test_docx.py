@@ -556,6 +556,20 @@ def test_a_page_that_word_inserts_is_translated_and_another_document_is_named(
     assert "word/b.mht is not translated" in caplog.text
 
 
+def test_copies_of_the_texts_of_pictures_and_those_of_old_pictures_are_translated() -> None:
+    """Word repeats a text in pic:cNvPr, and writes pictures a second time for old versions, with alt."""
+    found = docx(
+        '<w:r><w:drawing xmlns:wp="a" xmlns:pic="b"><wp:docPr id="1" name="P" descr="the cat"/>'
+        '<pic:cNvPr id="1" name="P" descr="the cat"/></w:drawing>'
+        '<w:pict xmlns:v="urn:schemas-microsoft-com:vml"><v:shape id="s" type="#t" alt="the dog"/></w:pict></w:r>'
+    )
+    read = read_docx(found)
+    assert [each.place for each in read.segments] == ["word/document.xml, picture 1"] * 3
+    written = unpacked(done(read).data)["word/document.xml"]
+    assert written.count('name="P" descr="THE CAT"') == 2
+    assert '<v:shape id="s" type="#t" alt="THE DOG"/>' in written
+
+
 def test_the_texts_of_pictures_are_translated_and_names_of_files_stay() -> None:
     drawing = (
         '<w:r><w:drawing><wp:inline xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing">'

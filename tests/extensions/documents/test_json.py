@@ -300,3 +300,29 @@ def test_names_for_programs_below_id_stay() -> None:
         "parts": [{"id": "THE DOG"}],
         "ids": ["low-salt", "salt"],
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "changes"),
+    [
+        (
+            '{"a": {"message": "The dog of $name$", "description": "A button", "placeholders": {"name": {"content": "$1", "example": "Anna"}}},'
+            ' "b": {"message": "The cat"}}',
+            {"The dog of": "THE DOG OF", "The cat": "THE CAT"},
+        ),
+        ('{"a": {"defaultMessage": "The dog", "description": "A title"}}', {"The dog": "THE DOG"}),
+        ('[{"id": "a.b", "description": "A title", "defaultMessage": "The dog"}]', {"The dog": "THE DOG"}),
+        ('{"a": {"string": "The dog", "developer_comment": "A title", "character_limit": 9}}', {"The dog": "THE DOG"}),
+        # Texts that stand beside each other on a page.
+        ('{"a": {"title": "The dog", "description": "A cat"}}', {"The dog": "THE DOG", "A cat": "A CAT"}),
+        (
+            '{"a": {"message": "The dog", "description": "A cat"}, "b": "Hi"}',
+            {"The dog": "THE DOG", "A cat": "A CAT", "Hi": "HI"},
+        ),
+    ],
+)
+def test_notes_for_translators_beside_a_message_stay(given: str, changes: dict[str, str]) -> None:
+    expected = given
+    for before, after in changes.items():
+        expected = expected.replace(before, after)
+    assert translated(read_json(given.encode())) == expected

@@ -89,7 +89,8 @@ def test_other_signs_are_no_marks_of_keys(text: str) -> None:
 def test_in_a_label_of_qt_a_key_is_inside_a_word_of_small_letters() -> None:
     found = without_mnemonic("Hide too&lbar", is_of_qt=True)
     assert found == ("Hide toolbar", Mnemonic("&", "l", False))
-    assert not any(without_mnemonic(text, is_of_qt=True) for text in ("drag&drop", "R&D", "q&a", "too_lbar"))
+    assert without_mnemonic("Move u&p", is_of_qt=True) == ("Move up", Mnemonic("&", "p", False))
+    assert not any(without_mnemonic(text, is_of_qt=True) for text in ("drag&drop", "R&D", "q&a", "b&w", "too_lbar"))
 
 
 @pytest.mark.long

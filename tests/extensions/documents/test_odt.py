@@ -46,8 +46,24 @@ def test_a_word_that_is_divided_among_equal_spans_is_in_one_of_them() -> None:
     part = '<text:span text:style-name="T3">%s</text:span>'
     given = odt(part % "Transl" + part % "ation " + part % "here")
     found = done(read_odt(given), UPPER)
-    assert part % "TRANSLATION" + " " + part % "HERE" in unpacked(found.data)["content.xml"]
+    assert part % "TRANSLATION HERE" in unpacked(found.data)["content.xml"]
     assert found.doubts == ()
+
+
+def test_spans_with_the_same_formats_inside_each_other_are_one() -> None:
+    """Word writes each word, space and number of a paragraph in two spans of its own."""
+    part = '<text:span text:style-name="Font"><text:span text:style-name="T3">%s</text:span></text:span>'
+    given = odt("".join(part % each for each in ("Open", " ", "from", " 9", "h", "00 ", "on")))
+    for translator, expected in ((UPPER, "OPEN FROM 9H00 ON"), (REVERSED, "ON 9H00 FROM OPEN")):
+        found = done(read_odt(given), translator)
+        assert part % expected in unpacked(found.data)["content.xml"]
+        assert found.doubts == ()
+    assert done(read_odt(given), Identity()).data == given
+
+
+def test_two_readings_of_ruby_beside_each_other_stay_two() -> None:
+    ruby = "<text:ruby><text:ruby-base>%s</text:ruby-base><text:ruby-text>%s</text:ruby-text></text:ruby>"
+    assert result(ruby % ("to", "a") + ruby % ("kyo", "b")).count("<text:ruby>") == 2
 
 
 def test_footnotes_and_frames_are_texts_of_their_own_inside_a_paragraph() -> None:
@@ -305,3 +321,34 @@ def test_the_titles_and_descriptions_of_pictures_are_translated() -> None:
     assert "<svg:title>THE CAT</svg:title><svg:desc>RED &amp; BLUE</svg:desc>" in found
     assert "THE DOG" in found
     assert "SLEEPS" in found
+
+
+def test_a_text_of_a_spreadsheet_is_named_by_its_sheet_and_cell() -> None:
+    cell = '<table:table-cell office:value-type="string"%s><text:p>%s</text:p></table:table-cell>'
+    row = "<table:table-row%s>%s</table:table-row>"
+    gap = '<table:table-cell table:number-columns-repeated="25"/>'
+    rows = row % ("", cell % ("", "Name") + gap + cell % ("", "End"))
+    rows += row % (' table:number-rows-repeated="4"', "<table:table-cell/>")
+    last = row % ("", cell % (' office:string-value="Tea"', "Tea"))
+    group = f"<table:table-row-group>{last}</table:table-row-group>"
+    sheet = f'<table:table table:name="Prices 1">{rows}{group}</table:table>'
+    content = f"<office:document-content {SPACES}><office:body><office:spreadsheet>{sheet}<text:p>Behind</text:p></office:spreadsheet></office:body></office:document-content>"
+    places = [each.place.removeprefix("content.xml, ") for each in read_odt(packed({"content.xml": content})).segments]
+    assert places == [
+        "sheet Prices 1, cell A1",
+        "sheet Prices 1, cell AA1",
+        "sheet Prices 1, cell A6",
+        "sheet Prices 1, cell A6",
+        "paragraph 4",
+    ]
+
+
+def test_a_spreadsheet_inside_a_document_is_translated() -> None:
+    cell = '<table:table-cell office:value-type="string"><text:p>The price</text:p></table:table-cell>'
+    sheet = f'<table:table table:name="One"><table:table-row>{cell}</table:table-row></table:table>'
+    part = f"<office:document-content {SPACES}><office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body></office:document-content>"
+    formula = "<math xmlns='http://www.w3.org/1998/Math/MathML'><mi>speed</mi></math>"
+    parts = unpacked(odt("Hello")) | {"Object 1/content.xml": part, "Object 2/content.xml": formula}
+    found = unpacked(done(read_odt(packed(parts))).data)
+    assert found["Object 1/content.xml"] == part.replace("The price", "THE PRICE")
+    assert found["Object 2/content.xml"] == formula

@@ -497,3 +497,9 @@ def test_many_lines_of_a_dialogue_in_one_cue_take_no_quadratic_time() -> None:
         document.write(translations, EN_IT)
         times.append(time.process_time() - started_at)
     assert times[1] < 8 * times[0]
+
+
+def test_a_word_behind_the_colon_of_a_sound_is_translated() -> None:
+    """The colon and the word would be read as a name for programs, such as :name."""
+    cue = "1\n00:00:01,000 --> 00:00:03,000\n(softly):Anna sleeps.\n"
+    assert translated(read_srt(cue.encode())) == cue.replace("softly", "SOFTLY").replace("Anna sleeps", "ANNA SLEEPS")

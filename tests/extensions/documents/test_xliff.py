@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from transformer_cli.config.data import Direction
-from transformer_cli.extensions.documents.segments import plain_text
+from transformer_cli.extensions.documents.segments import Markup, Role, plain_text
 from transformer_cli.extensions.documents.strings import CODES_OF_MESSAGE
 from transformer_cli.extensions.documents.xliff import read_xliff
 from transformer_cli.process.errors import DataError
@@ -208,6 +208,23 @@ def test_a_target_gets_the_sentences_that_the_tool_has_marked() -> None:
         '<target state="translated"><mrk mtype="seg" mid="1">ONE.</mrk> <mrk mtype="seg" mid="2">NOW. TWO</mrk></target>'
         in result
     )
+
+
+def test_a_space_that_is_protected_divides_two_sentences() -> None:
+    """So MadCap Lingo writes what stands between two marked sentences."""
+    first, second = "The dog is big.", '<g id="1">Only the</g> cat sleeps.'
+    mark = '<mrk mtype="seg" mid="{}">{}</mrk>'
+    gap = '<mrk mtype="protected" mid="2"> </mrk>'
+    sources = f"<seg-source>{mark.format(1, first)}{gap}{mark.format(3, second)}</seg-source>"
+    text = xliff(unit(f"{first} {second}", sources))
+    document = read_xliff(text.encode())
+    assert all(
+        piece.role is not Role.WORD for each in document.segments for piece in each.pieces if isinstance(piece, Markup)
+    )
+    found = translated(document)
+    assert mark.format(1, "THE DOG IS BIG.") in found
+    assert '<g id="1">ONLY THE</g> CAT SLEEPS.</mrk>' in found
+    assert '<mrk mtype="protected" mid="2"></mrk> <mrk' in found
 
 
 def test_a_protected_name_is_not_translated() -> None:

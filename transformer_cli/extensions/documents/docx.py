@@ -184,15 +184,19 @@ def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocume
 
 def _alternative_texts(xml: XmlText) -> Iterator[Slot]:
     """The texts of pictures and the like for people who do not see them; the name of a file, which some programs put there, is none."""
-    pictures = (each for each in xml.root.walk() if each.local == "docPr")
-    for number, picture in enumerate(pictures, 1):
-        for name in ("title", "descr"):
+    number = 0
+    for picture in xml.root.walk():
+        number += picture.local == "docPr"
+        for name in _ALTERNATIVE_TEXTS.get(picture.local, ("alt",) if picture.space == _VML else ()):
             text = picture.attributes.get(name, "")
             where = place_of_attribute(xml, picture, name)
             if where is not None and has_letter(text) and not _NAME_OF_PICTURE.search(text):
                 yield Slot(*where, Segment.plain(text, f"picture {number}"), as_attribute)
 
 
+_VML = "urn:schemas-microsoft-com:vml"
+# A picture keeps a copy of its text in cNvPr, and one of a group has its own only there.
+_ALTERNATIVE_TEXTS = dict.fromkeys(("docPr", "cNvPr"), ("title", "descr"))
 _NAME_OF_PICTURE = re.compile(r"\.(?:png|jpe?g|gif|bmp|emf|wmf|svg|tiff?|webp)\s*\Z", re.IGNORECASE)
 
 

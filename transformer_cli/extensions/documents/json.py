@@ -34,6 +34,12 @@ from transformer_cli.text.languages import primary_language
 _LANGUAGE_OF_ARB = ("@@locale",)
 # A mapping whose first value is one; its key may be the language of all texts, as in {"en": {"title": "Title"}}.
 _ONLY_KEY = re.compile(r'\s*\{\s*"([A-Za-z][\w-]*)"\s*:\s*\{')
+# The key of the text of a message, and those of the notes for translators beside it: in browser extensions, FormatJS and Transifex.
+_NOTES = {
+    "message": frozenset(["description", "hash", "placeholders"]),
+    "defaultMessage": frozenset(["description", "end", "file", "id", "start"]),
+    "string": frozenset(["character_limit", "context", "developer_comment"]),
+}
 _TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]')
 
 
@@ -56,11 +62,13 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         [value for *_, value in strings],
         is_flutter=any(is_metadata(path) for _, _, path, _ in strings),
     )
+    key_of_text = _key_of_text(text)
     for start, end, path, value in strings:
         if path == _LANGUAGE_OF_ARB:
             edits.append(Edit(start, end, partial(_language, text[start:end], value)))
             continue
-        is_left_out = not options.values and is_metadata(path)
+        is_note = key_of_text is not None and path[1:] != (key_of_text,)
+        is_left_out = not options.values and (is_note or is_metadata(path))
         if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
             segment = options.watch.counted(tagged_segment(value, place, quotes=quotes))
@@ -135,6 +143,22 @@ def _num_keys(text: str) -> int:
         return len(_loads(text))
     except ValueError:
         return 0
+
+
+def _key_of_text(text: str) -> str | None:
+    """The key of the text in each message, if a file is a mapping or list of messages with nothing but notes beside it."""
+    try:
+        root = _loads(text)
+    except ValueError:
+        return None
+    messages = list(root.values()) if isinstance(root, dict) else root if isinstance(root, list) else []
+    for key, notes in _NOTES.items():
+        if messages and all(
+            isinstance(each, dict) and isinstance(each.get(key), str) and each.keys() <= notes | {key}
+            for each in messages
+        ):
+            return key
+    return None
 
 
 def _language_key(key: str, languages: Direction) -> str:

@@ -21,6 +21,8 @@ _LONGEST_LABEL = 200
 _LETTERS = re.compile(r"[^\W_]*")
 _LETTERS_AT_END = re.compile(r"[^\W_]*\Z")
 _SHORT_PART = 3
+# Of English, the language of most labels of Qt; "b&w" and "m&m" are none.
+_SHORTEST_WORDS = frozenset(["as", "at", "by", "do", "go", "if", "in", "is", "it", "no", "of", "on", "or", "to", "up"])
 
 
 class Mnemonic(NamedTuple):
@@ -119,14 +121,15 @@ class KeysOfLabels:
 
 
 def _is_inside_one_word(label: str, place: int, is_of_qt: bool) -> bool:
-    """Whether a sign inside a word marks a key of it: E&xit, e&xit, in labels of Qt too&lbar; GM_cookie and m&m are names."""
+    """Whether a sign inside a word marks a key of it: E&xit, e&xit, in labels of Qt too&lbar and u&p; GM_cookie and m&m are names."""
     before, after = _LETTERS_AT_END.search(label[:place]), _LETTERS.match(label, place + 1)
     first, second = (found[0] if found else "" for found in (before, after))
     if first[:1].isupper():
         return first[1:] == first[1:].lower()
     shorter, longer = sorted((len(first), len(second)))
     is_likely = shorter <= _SHORT_PART if is_of_qt else len(first) == 1
-    return label[place] == "&" and is_likely and longer > 1
+    is_word = longer > 1 or (is_of_qt and first + second in _SHORTEST_WORDS)
+    return label[place] == "&" and is_likely and is_word
 
 
 def _is_inside_span(label: str, place: int, sign: str) -> bool:

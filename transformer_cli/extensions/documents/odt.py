@@ -1,7 +1,9 @@
 """ODT, ODP and ODS, the documents of LibreOffice: paragraphs, headings, tables, notes, headers and footers."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
@@ -39,6 +41,7 @@ _TITLES = frozenset(["title", "subtitle", "footer"])
 _PARTS = ("content.xml", "styles.xml")
 _MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
+_FORMAT = "text:span"
 _BREAKS = frozenset(["line-break", "tab"])
 # From the title in the template of an index, such as a table of contents, the program writes its title anew.
 _PARAGRAPHS = frozenset(["p", "h", "index-title-template"])
@@ -62,6 +65,7 @@ _HIDDEN = frozenset(["annotation", "tracked-changes"])
 # The values of cells whose text the program writes anew, such as numbers and dates.
 _TEXT_OF_CELL = "string"
 _CELLS = frozenset(["table-cell", "covered-table-cell"])
+_NUMBER = re.compile(r"[0-9]{1,7}")
 
 
 def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
@@ -86,14 +90,19 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     levels = _levels_of_styles(xmls)
     parts = {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()}
     for name in archive.namelist():
-        if name.endswith("/content.xml") and _CHART.encode() in (part := read_part(archive, name, options.limits)):
-            xml = read_xml(part, options, part=name)
-            if slots := _titles_of_chart(xml, options):
-                parts[name] = SplicedDocument(xml.content, tuple(slots))
+        # A formula has no text of its own.
+        if name.endswith("/content.xml") and _TEXT.encode() in (
+            data_of_part := read_part(archive, name, options.limits)
+        ):
+            xml = read_xml(data_of_part, options, part=name)
+            is_chart = any(each.space == _CHART for each in xml.root.walk())
+            part = _titles_of_chart(xml, options) if is_chart else _read_part(xml, {}, options)
+            if part.segments:
+                parts[name] = part
     return ZipDocument(data, parts)
 
 
-def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> list[Slot]:
+def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> SplicedDocument:
     """The titles of a chart and its axes; its other texts are names of data, or stand in a table beside it."""
     titles = [each for each in xml.root.walk() if each.space == _CHART and each.local in _TITLES]
     paragraphs = [each for title in titles for each in title.elements if _is_paragraph(each)]
@@ -102,14 +111,18 @@ def _titles_of_chart(xml: XmlText, options: ReadingOptions) -> list[Slot]:
         for number, paragraph in enumerate(options.watch.over(paragraphs), 1)
         for slot in _slots_of_paragraph(xml, paragraph, {}, f"title {number}")
     ]
-    return [slot._replace(segment=options.watch.counted(slot.segment)) for slot in found]
+    slots = (slot._replace(segment=options.watch.counted(slot.segment)) for slot in found)
+    return SplicedDocument(xml.content, tuple(slots))
 
 
 def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:
     slots = []
     number = 0
+    cells = list(_places_of_cells(xml.root))
     for element in options.watch.over(_visible(xml.root)):
-        place = f"paragraph {number + 1}"
+        before = bisect_right(cells, element.start, key=itemgetter(0))
+        _, end, cell = cells[before - 1] if before else (0, 0, "")
+        place = cell if element.start < end else f"paragraph {number + 1}"
         if _is_alternative(element):
             found = _slots_of_paragraph(xml, element, {}, "picture")
         elif _is_paragraph(element):
@@ -122,13 +135,44 @@ def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions)
     return SplicedDocument(xml.content, tuple(slots))
 
 
+def _places_of_cells(root: Element) -> Iterator[tuple[int, int, str]]:
+    """Of each cell of a spreadsheet, where it begins and ends in the file, and its sheet and name, such as B3."""
+    body = root.child("body")
+    spreadsheet = None if body is None else body.child("spreadsheet")
+    for sheet in () if spreadsheet is None else spreadsheet.elements:
+        row = 1
+        for line in (each for each in sheet.walk() if each.local == "table-row"):
+            column = 1
+            for cell in (each for each in line.elements if each.local in _CELLS):
+                name = f"sheet {sheet.attributes.get('table:name', '')}, cell {_letters_of(column)}{row}"
+                yield cell.start, cell.end, name
+                column += _times(cell, "table:number-columns-repeated")
+            row += _times(line, "table:number-rows-repeated")
+
+
+def _letters_of(column: int) -> str:
+    """A, B, ... Z, AA, AB, ..."""
+    letters = ""
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return letters
+
+
+def _times(element: Element, name: str) -> int:
+    """How often a row or cell stands there; no spreadsheet has more than millions."""
+    given = element.attributes.get(name, "")
+    return int(given) if _NUMBER.fullmatch(given) else 1
+
+
 def _slots_of_paragraph(xml: XmlText, paragraph: Element, levels: Mapping[str, int], place: str) -> Iterator[Slot]:
     marks = set(_raised_marks(xml, paragraph, levels))
 
     def kind_of(element: Element) -> Inline:
         return Inline.POINT if element.start in marks else _kind_of(element)
 
-    for run in map(with_whole_words, inline_runs(xml, paragraph, kind_of, _pair_of)):
+    for run in inline_runs(xml, paragraph, kind_of, _pair_of):
+        run = with_whole_words(run, format_name=_FORMAT)
         pieces = tuple(part.piece for part in run)
         if has_letter(plain_text(pieces)):
             yield Slot(run[0].start, run[-1].end, Segment(pieces, place), _as_xml)

@@ -440,10 +440,13 @@ def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
     return [run for run in runs if run]
 
 
-def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
+def with_whole_words(run: Sequence[InlinePart], format_name: str = "") -> list[InlinePart]:
     """A run in which two ranges with the same tag are one, where a word begins in the first and ends in the second.
 
     Word processors divide a word so: <span class="c1">trans</span><span class="c1">lation</span>.
+
+    Args:
+        format_name: of ranges that are nothing but a format, and are one also where no word goes on.
     """
     opened: dict[int, Markup] = {}
     number_of: dict[int, int] = {}
@@ -458,15 +461,14 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
             number = number_of.get(piece.number, piece.number)
             part = part._replace(piece=piece._replace(number=number))
         elif piece.role is Role.OPEN:
-            sides = (run[at].piece if 0 <= at < len(run) else "" for at in (index - 2, index + 1))
-            before, after = (side if isinstance(side, str) else "" for side in sides)
             if (
-                _goes_on(before, after)
-                # The parts of <span>$</span><span>5</span> are no word.
-                and (piece.raw.lower() != "<span>" or has_letter(before[-1] + after[0]))
-                and isinstance(last, Markup)
+                isinstance(last, Markup)
                 and last.role is Role.CLOSE
                 and opened[last.number].raw == piece.raw
+                and (
+                    part.name == format_name
+                    or _is_one_word(piece.raw, _text_beside(run, index - 1, -1), _text_beside(run, index + 1, 1))
+                )
             ):
                 result.pop()
                 number_of[piece.number] = last.number
@@ -474,6 +476,22 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
             opened[piece.number] = piece
         result.append(part)
     return result
+
+
+def _text_beside(run: Sequence[InlinePart], index: int, step: int) -> str:
+    """The text from an index on, in steps of 1 or -1, behind a few ends of ranges; empty if something else stands there."""
+    for at in range(index, index + step * _MOST_MARKS, step):
+        piece = run[at].piece if 0 <= at < len(run) else ""
+        if isinstance(piece, str):
+            return piece
+        if piece.role not in (Role.OPEN, Role.CLOSE):
+            break
+    return ""
+
+
+def _is_one_word(tag: str, before: str, after: str) -> bool:
+    """Whether two ranges divide a word; the parts of <span>$</span><span>5</span> are no word."""
+    return _goes_on(before, after) and (tag.lower() != "<span>" or has_letter(before[-1] + after[0]))
 
 
 def _goes_on(before: str, after: str) -> bool:

@@ -198,8 +198,8 @@ _SEPARATOR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192|](?=\s)")
 _SEPARATOR_WITHOUT_BAR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192](?=\s)")
 # A sound among the words of subtitles; in round brackets only at the beginning of a sentence.
 _SOUND = re.compile(r"\[[^\[\]]+\]|(?:\A|(?<=[.!?\u2026]\s))\([^()]+\)")
-# A mark behind a sound belongs to it: ANNA [whispering]: Come.
-_BEGINNING_OF_PART = re.compile(r"\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
+# A mark behind a sound belongs to it: ANNA [whispering]: Come. (softly):Come.
+_BEGINNING_OF_PART = re.compile(r"(?<=[])]):(?=[^\W\d_])|\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
 _END_OF_SENTENCE = ".!?\u2026:;,\u3002\uff01\uff1f"
 _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
 # Directly behind a sentence: It is late.[2] They sleep.
@@ -227,8 +227,8 @@ def units_of(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Itera
         part = visible[place:start]
         first, last = 0, 0
         if part.strip():
-            beginning = _BEGINNING_OF_PART.match(part)
-            first = beginning.end() if beginning else 0
+            beginning = _BEGINNING_OF_PART.match(visible, place, start)
+            first = beginning.end() - place if beginning else 0
             last = max(first, len(part.rstrip()))
         yield from _unwrapped(text, visible, gap + part[:first], place + first, place + last)
         gap, place = text[place + last : end], max(place, end)

@@ -178,7 +178,7 @@ def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces:
     # Where the tool has marked the sentences, the target gets the same marks.
     marked = unit.child("seg-source") or source
     place = f"unit {unit.attributes.get('id', '?')}"
-    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False, place_of_codes=place)
+    runs = inline_runs(xml, marked, partial(_kind_of, xml), paired_tag, has_places=False, place_of_codes=place)
     if len(runs) != 1 or not _has_text([part.piece for part in runs[0]]):
         return []
     is_cdata = _is_cdata(marked)
@@ -240,9 +240,9 @@ def _target(unit: Element, gap: str, is_cdata: bool, kept: str, found: Translate
     return f'{gap}<{name}{kept} state="{state}">{_content(found, is_cdata=is_cdata)}</{name}>'
 
 
-def _kind_of(element: Element) -> Inline:
+def _kind_of(xml: XmlText, element: Element) -> Inline:
     if element.local == "mrk" and element.attributes.get("mtype") in _PROTECTED:
-        return Inline.WORD
+        return _kind_of_protected(xml, element)
     if element.local in _RANGES:
         return Inline.RANGE
     given = element.attributes
@@ -251,6 +251,11 @@ def _kind_of(element: Element) -> Inline:
     if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or _CODE.match(given.get("equiv-text", ""))):
         return Inline.WORD
     return Inline.WORD if element.local in _WORDS else Inline.POINT
+
+
+def _kind_of_protected(xml: XmlText, mark: Element) -> Inline:
+    """A word; but some programs protect the space between two sentences."""
+    return Inline.WORD if xml.whole_text(mark).strip() else Inline.RANGE
 
 
 # XLIFF 2: units have segments, and each segment has its state.
@@ -322,16 +327,16 @@ def _codes(xml: XmlText, unit: Element) -> dict[str, str]:
 def _segment_2(
     xml: XmlText, source: Element, codes: Mapping[str, str], place: str, *, keeps_spaces: bool
 ) -> Segment | None:
-    runs = inline_runs(xml, source, partial(_kind_of_2, codes), _pair_2, has_places=False)
+    runs = inline_runs(xml, source, partial(_kind_of_2, xml, codes), _pair_2, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return None
     return _segment(xml, source, runs[0], place, keeps_spaces=keeps_spaces)
 
 
-def _kind_of_2(codes: Mapping[str, str], element: Element) -> Inline:
+def _kind_of_2(xml: XmlText, codes: Mapping[str, str], element: Element) -> Inline:
     given = element.attributes
     if element.local in ("pc", "mrk"):
-        return Inline.WORD if given.get("translate") == "no" else Inline.RANGE
+        return _kind_of_protected(xml, element) if given.get("translate") == "no" else Inline.RANGE
     if element.local != "ph":
         return Inline.POINT
     code = codes.get(given.get("dataRef", ""), "") or given.get("disp", "") or given.get("equiv", "")

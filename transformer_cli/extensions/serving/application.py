@@ -193,8 +193,8 @@ def _site_of_origin(headers: Mapping[bytes, str]) -> str:
     origin, host = headers.get(b"origin", ""), _without_port(headers.get(b"host", ""))
     if not origin or host in _OWN_MACHINE:
         return ""
-    asked = {host, *map(_without_port, map(str.strip, headers.get(b"x-forwarded-host", "").split(",")))}
-    return "" if _without_port(origin.partition("://")[2]) in asked else "cross-site"
+    asked = [host, *(_without_port(name.strip()) for name in headers.get(b"x-forwarded-host", "").split(","))]
+    return "" if _without_port(origin.partition("://")[2]) in filter(None, asked) else "cross-site"
 
 
 def _without_port(host: str) -> str:
