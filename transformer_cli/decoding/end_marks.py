@@ -130,8 +130,8 @@ def _sureness(reading: SentenceReading, text: str, translation: Translation, tar
     """
     written, read = ({*_WORD.findall(each.casefold())} for each in (translation.text, reading.text.text))
     is_copied = reading.text.text != text and _begins_small(text) and written <= read
-    words = " ".join([*_WORD.findall(translation.text), ""])
-    is_article = reading.has_article and not _without_article(words, target)
+    said = f"{translation.text.rstrip(' .?!')} "
+    is_article = reading.has_article and not _without_article(said, target).strip()
     return -math.inf if is_copied or is_article else translation.score - reading.margin
 
 
