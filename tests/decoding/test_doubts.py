@@ -361,6 +361,8 @@ def test_languages_with_a_region_are_known() -> None:
         ("You're a teacher, right?", "Tu es enseignant, n'est-ce pas ?"),
         ("You may go anywhere you like.", "Tu peux aller n\u2019importe où."),
         ("You may go there.", "Tu peux aller n'importe où."),
+        ("The invoice no. A44 is here.", "La facture n A44 est ici."),
+        ("The file B7 is here.", "Le fichier n B7 est ici."),
     ],
 )
 def test_french_turns_with_a_negation_that_is_none_give_no_doubt(source: str, translation: str) -> None:

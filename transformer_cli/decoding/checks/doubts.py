@@ -126,9 +126,9 @@ _MANY_FREQUENT = 0.25
 _FEW_FREQUENT = 0.05
 _LARGEST_RATIO = 3.0
 _ALLOWED_CHARACTERS = 40  # beyond the ratio
-# ..., isn't it?; question no 5, n. 5, No. A-5; n'est-ce pas, n'importe où
+# ..., isn't it?; question no 5, n. 5, No. A-5; n'est-ce pas, n'importe où; facture n A44
 _NO_NEGATION = re.compile(
-    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\b(?:n[o\u00b0\u00ba]\.?:?|n\.(?:[o\u00ba])?) ?#?(?=[a-z]{,3}[-/]?\d)|\bn['\u2019](?:est-ce pas|importe)\b"
+    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\b(?:n[o\u00b0\u00ba]\.?:?|n\.(?:[o\u00ba])?) ?#?(?=[a-z]{,3}[-/]?\d)|\bn['\u2019](?:est-ce pas|importe)\b|\bn\b(?! ?['\u2019])"
 )
 
 # "No." for number: one is no negation where the other text says it, too; a name or placeholder may stand behind it, or nothing.

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 _LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
+# Good morning, guten Tag: Bonjour says both words.
+_GREETING = re.compile(
+    r"(?:\A|[,;:.!?\u2014-] ?)(?:good|gut(?:en|e)|goede[nr]?|buon[ao]?|buen[oa]s|bo[am]) "
+    r"(?:morning|afternoon|day|evening|morgen|tag|abend|middag|dag|avond|giorno|sera|d[ií]as?|tardes?|noites?|noches)\b",
+    re.IGNORECASE,
+)
 _FEWEST_LETTERS = 3
 _READ_AT_ONCE = 1000
 # Of 79 lost words, 78 were among the two content words of their sources to which the translation attends least, and nearly all of
@@ -109,9 +115,12 @@ def without_each_word(source_ids: TokenIds, pipeline: "TextPipeline") -> Iterato
     if len(words) < 2:
         return
     left_out = small_words(primary_language(pipeline.languages.source))
+    greetings = [match.span() for match in _GREETING.finditer(text)]
     for word in words:
         is_name_or_number = word[0][0].isdigit() or (word.start() > 0 and not word[0].islower())
         if word[0].lower() in left_out or (len(word[0]) < _FEWEST_LETTERS and not is_name_or_number):
+            continue
+        if any(start <= word.start() < end for start, end in greetings):
             continue
         rest = f"{text[: word.start()].rstrip()} {text[word.end() :].lstrip()}".strip()
         yield word, pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
