@@ -20,6 +20,7 @@ from transformer_cli.decoding.checks.doubts import (
     OTHER_SCRIPT,
     REPEATS,
     TOO_LONG,
+    TWICE,
     UNFINISHED,
     UNREADABLE,
     UNSEEN,
@@ -161,6 +162,40 @@ def test_what_is_wrong_is_named(doubt: str, source: str, translation: str) -> No
 @pytest.mark.parametrize(("source", "translation"), RIGHT)
 def test_nothing_is_said_of_what_is_right(source: str, translation: str) -> None:
     assert doubts_about(source, translation, TO_ITALIAN) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "is_said_twice"),
+    [
+        (
+            "He showed little interest in books or music.",
+            "Il montra peu d'intérêt pour la musique ou la musique.",
+            "en fr",
+            True,
+        ),
+        ("Half of the people live in towns.", "La population vit dans la population.", "en fr", True),
+        ("All of them are from Japan.", "Tutti i giapponesi sono giapponesi.", "en it", True),
+        ("A graduate waits.", "Ein Mädchen wartet auf ein Mädchen.", "en de", True),
+        # The source says it twice, in the same form or another one.
+        ("A house is a house.", "Une maison est une maison.", "en fr", False),
+        ("Dogs like a dog.", "Les chiens aiment un chien.", "en fr", False),
+        # Small words, and words with a small meaning.
+        ("It gets colder.", "Il fait de moins en moins chaud.", "en fr", False),
+        ("He had seen it and eaten.", "Il l'avait vu et avait mangé.", "en fr", False),
+        ("Bread or milk?", "Du pain ou du lait ?", "en fr", False),
+        # A long sentence names a thing again.
+        (
+            "The museum that we saw in May when it rained is near the old station, but nobody goes there.",
+            "Le musée que nous avons vu en mai sous la pluie est un musée près de la vieille gare.",
+            "en fr",
+            False,
+        ),
+        ("A graduate waits.", "Uma menina espera uma menina.", "en pt", False),
+        ("音楽か本か。", "La musique ou la musique.", "ja fr", False),
+    ],
+)
+def test_a_word_that_is_said_twice_is_named(source: str, translation: str, languages: str, is_said_twice: bool) -> None:
+    assert (TWICE in doubts_about(source, translation, Direction(*languages.split()))) is is_said_twice
 
 
 @pytest.mark.parametrize(
@@ -326,6 +361,8 @@ def test_languages_with_a_region_are_known() -> None:
         ("You're a teacher, right?", "Tu es enseignant, n'est-ce pas ?"),
         ("You may go anywhere you like.", "Tu peux aller n\u2019importe où."),
         ("You may go there.", "Tu peux aller n'importe où."),
+        ("The invoice no. A44 is here.", "La facture n A44 est ici."),
+        ("The file B7 is here.", "Le fichier n B7 est ici."),
     ],
 )
 def test_french_turns_with_a_negation_that_is_none_give_no_doubt(source: str, translation: str) -> None:

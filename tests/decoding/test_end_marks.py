@@ -134,6 +134,11 @@ def test_one_or_two_words_are_read_with_an_article_which_their_translation_does_
     assert [each.text for each in translator.translate([line])] == [expected]
 
 
+def test_an_article_alone_is_no_translation_of_a_word() -> None:
+    translator = translator_with(lambda text: [text.replace("The train", "La").replace("train", "hotel")])
+    assert [each.text for each in translator.translate(["train"])] == ["hotel"]
+
+
 def test_a_name_of_the_source_keeps_its_capital_letter() -> None:
     translator = translator_with(
         lambda text: [text.replace("Paolo waits", "Paolo hotel").replace("The train", "Hotel")]

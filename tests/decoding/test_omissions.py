@@ -75,6 +75,22 @@ def test_function_words_of_a_language_are_not_looked_for(language: str) -> None:
     assert [word[0] for word, _ in without_each_word(ids, of_language)] == ["hotel", "train"]
 
 
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("good morning hotel", ["hotel"]),
+        ("hotel, good evening", ["hotel"]),
+        ("hotel good morning", ["hotel", "good", "morning"]),
+        ("good hotel morning", ["good", "hotel", "morning"]),
+    ],
+)
+def test_a_greeting_is_said_with_one_word_in_other_languages(text: str, asked: list[str]) -> None:
+    pipeline = stub_translator(lambda _: []).pipeline
+    tokenizer = train_tokenizer(["good morning evening hotel , ."] * 2, TokenizerConfig())
+    of_language = replace(pipeline, source_tokenizer=tokenizer)
+    assert [word[0] for word, _ in without_each_word(tuple(tokenizer.encode(text)), of_language)] == asked
+
+
 def test_the_same_part_of_several_lines_is_read_once() -> None:
     translator = translator_of(without("garden"))
     lines = ["the hotel garden sleeps"] * 3

@@ -14,6 +14,10 @@ from transformer_cli.decoding.loading import load_translator
     [
         ("The (big) dog.", "Il cane grande.", ("(", ")")),
         ("The dog(s) sleep.", "I cani dormono.", ()),
+        ("The actor(ess) and the child(ren) sleep.", "Gli attori e i bambini dormono.", ()),
+        ("Ogni professore(ssa), ogni lettore(trice).", "Every professor, every reader.", ()),
+        ("An (un)known dog sleeps.", "Un cane dorme.", ()),
+        ("We like dogs(cats).", "Ci piacciono i cani.", ("(", ")")),
         ('The "dog" is here.', "Il cane \u00e8 qui.", ('"',)),
         ('The "dog" is here.', "Il \u00abcane\u00bb \u00e8 qui.", ()),
         ("The 'dog' is here.", "Il \u201ccane\u201d \u00e8 qui.", ()),

@@ -81,8 +81,9 @@ def translated_as_sentences(
     decoding = translator.decoding.model_copy(update={"repair": False, "num_best": 1})
     plain = replace(translator, decoding=decoding, estimates=False)
     answers = iter(plain.translate_texts([one.text for each in readings.values() for one in each]))
+    target = primary_language(translator.pipeline.languages.target)
     chosen = {
-        place: max(each, key=lambda one: _sureness(one, texts[place].text, next(answers)))
+        place: max(each, key=lambda one: _sureness(one, texts[place].text, next(answers), target))
         for place, each in readings.items()
     }
     read = [chosen[place].text if place in chosen else text for place, text in enumerate(texts)]
@@ -122,11 +123,21 @@ def sentence_readings(text: SourceText, pipeline: "TextPipeline") -> list[Senten
     return readings
 
 
-def _sureness(reading: SentenceReading, text: str, translation: Translation) -> float:
-    """How sure the model is of a reading; where a capital letter was added, words that are only copied would look like names."""
+def _sureness(reading: SentenceReading, text: str, translation: Translation, target: str) -> float:
+    """How sure the model is of a reading; where a capital letter was added, words that are only copied would look like names.
+
+    The article that a reading has added says nothing alone: *Il.* for *The for.*
+    """
     written, read = ({*_WORD.findall(each.casefold())} for each in (translation.text, reading.text.text))
     is_copied = reading.text.text != text and _begins_small(text) and written <= read
-    return -math.inf if is_copied else translation.score - reading.margin
+    said = f"{translation.text.rstrip(' .?!')} "
+    is_article = reading.has_article and not _without_article(said, target).strip()
+    return -math.inf if is_copied or is_article else translation.score - reading.margin
+
+
+def _without_article(text: str, language: str) -> str:
+    article = re.match(_ARTICLES_OF_TARGET.get(language, ""), text, re.IGNORECASE)
+    return text[article.end() :] if article else text
 
 
 def _as_written(
@@ -140,8 +151,7 @@ def _as_written(
         as_text = (text.rstrip("!").rstrip() or text) if has_added_mark else text
         # The article and the first letter may belong to a term of the glossary.
         if reading.has_article and not translation.terms:
-            article = re.match(_ARTICLES_OF_TARGET.get(language, ""), as_text, re.IGNORECASE)
-            as_text = as_text[article.end() :] if article else as_text
+            as_text = _without_article(as_text, language)
             as_text = as_text[:1].upper() + as_text[1:] if source[0].isupper() else as_text
         if not translation.terms and not _begins_with_name(as_text, source, pipeline.target_tokenizer):
             as_text = as_inner_part(as_text, source, target_language=language)

@@ -57,10 +57,16 @@ BRACKET = re.compile(r"[(\[]")
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
+# What may end a word; longer texts, as in dogs(cats), are words for themselves.
+_ENDING = re.compile(r"\W?\w{0,3}|e(?:uses?|ss[ae])|t?rices?|innen|ières?")
+
+
 def is_in_word(text: str, start: int, end: int) -> bool:
-    """Whether a pair of brackets belongs to a word that it touches, as in dog(s) and (un)known; it encloses at most one word."""
-    touches = text[max(0, start - 1) : start].isalnum() or text[end + 1 : end + 2].isalnum()
-    return touches and len(text[start + 1 : end].split()) < 2
+    """Whether a pair of brackets belongs to a word that it touches, as in dog(s), acteur(trice) and (un)known; it encloses at most one word."""
+    inside = text[start + 1 : end]
+    if text[end + 1 : end + 2].isalnum():
+        return len(inside.split()) < 2
+    return text[max(0, start - 1) : start].isalnum() and _ENDING.fullmatch(inside) is not None
 
 
 def lost_brackets(text: str, translation: str) -> list[int]:

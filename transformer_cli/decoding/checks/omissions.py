@@ -10,7 +10,6 @@ Contrastive Conditioning", section 3. The paper leaves out constituents of a par
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig
@@ -25,7 +24,7 @@ from transformer_cli.decoding.engine import (
     search_confidence,
 )
 from transformer_cli.decoding.translation import Chunk, Translation
-from transformer_cli.text.languages import FUNCTION_WORDS, frequent_words, has_spaces, primary_language
+from transformer_cli.text.languages import SMALL_WORDS, has_spaces, primary_language, small_words
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -33,6 +32,12 @@ if TYPE_CHECKING:
 
 _LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
+# Good morning, guten Tag: Bonjour says both words.
+_GREETING = re.compile(
+    r"(?:\A|[,;:.!?\u2014-] ?)(?:good|gut(?:en|e)|goede[nr]?|buon[ao]?|buen[oa]s|bo[am]) "
+    r"(?:morning|afternoon|day|evening|morgen|tag|abend|middag|dag|avond|giorno|sera|d[ií]as?|tardes?|noites?|noches)\b",
+    re.IGNORECASE,
+)
 _FEWEST_LETTERS = 3
 _READ_AT_ONCE = 1000
 # Of 79 lost words, 78 were among the two content words of their sources to which the translation attends least, and nearly all of
@@ -42,29 +47,6 @@ _MOST_ATTENTION = 0.8
 _FAIRLY_SURE = 0.6
 _LARGEST_LOSS_OF_SCORE = 0.6
 _CLEARLY_TRANSLATED = 3.0  # nats: the source with the word makes the translation twenty times as probable
-# Beside the frequent words and the function words of a language: what a good translation often has no word of its own for.
-_OFTEN_LEFT_OUT = {
-    "de": "alle also auch befinden befindet beginnt beide beim bereit besteht dabei damit dann daran darauf davon "
-    "dazu deren dessen diese diesem diesen dieser dieses doch dort einander einige einigen etwas euch gerade "
-    "gibt hier ihm ihn ihnen ihr ihrem ihren ihrer ihres immer kann kannst machen macht machte mal man mich "
-    "mir noch nun nur schon sehr sein seinem seinen seiner seines selbst sich sind sowie steht uns viel vor "
-    "wird wurde wurden während",
-    "en": "again all any been being both doing done down each ever get gets getting going got her here him how just "
-    "kind let like made make makes may might off one other out over own pair piece please quite really shall "
-    "some such take takes them then there thing things those too took way well what",
-    "es": "algo algunos aquí así cada cual cuyo desde donde ellas ellos era esa ese eso esta este esto estoy están "
-    "fue hace hacer hay les mismo más nos otro puede qué ser soy también tan tiene toda todo todos usted",
-    "fr": "aussi avez avoir avons bien cela celle celui ces cet cette chaque chez deux dont elles encore eux faire "
-    "fait fois font ici ils leurs lui moi même mêmes ont peu peut plus quel quelle quelques quoi sera soi sont "
-    "suis tout toute toutes vos était être",
-    "it": "abbiamo alcuni anche ancora bene ciò così cui dove egli ella era erano essere fare fatto già hai hanno "
-    "loro mai molti noi nostro ogni ora più poi proprio può qua quale quanto quei quel quella quello questa "
-    "questi questo qui sei sempre siamo sta stato sue suoi tutta tutti tutto voi",
-    "nl": "aan alle daar dan deze dit elkaar gaat geen heb hebben hem hen hier hun iets jij jou jullie kan maakt mij "
-    "nog ook over staat toch toe toen uit veel weer wel werd wij worden wordt zich zou",
-    "pt": "aos aqui assim até bem cada dela dele depois elas eles essa esse esta este faz fazer foi isso lhe mais "
-    "mesmo nos nós onde outro pode qual quem ser são também tem ter toda todo todos tão vocês",
-}
 
 
 def with_omissions(translator: "Translator", translations: Sequence[Translation]) -> list[Translation]:
@@ -132,20 +114,16 @@ def without_each_word(source_ids: TokenIds, pipeline: "TextPipeline") -> Iterato
     words = [*_WORD.finditer(text)]
     if len(words) < 2:
         return
-    left_out = _often_left_out(primary_language(pipeline.languages.source))
+    left_out = small_words(primary_language(pipeline.languages.source))
+    greetings = [match.span() for match in _GREETING.finditer(text)]
     for word in words:
         is_name_or_number = word[0][0].isdigit() or (word.start() > 0 and not word[0].islower())
         if word[0].lower() in left_out or (len(word[0]) < _FEWEST_LETTERS and not is_name_or_number):
             continue
+        if any(start <= word.start() < end for start, end in greetings):
+            continue
         rest = f"{text[: word.start()].rstrip()} {text[word.end() :].lstrip()}".strip()
         yield word, pipeline.source_ids(re.sub(r" (?=[.,;:!?])", "", rest))
-
-
-@cache
-def _often_left_out(language: str) -> frozenset[str]:
-    """The words of a language that have no meaning of their own, or that a good translation often says with no word."""
-    of_language = (FUNCTION_WORDS.get(language, ""), _OFTEN_LEFT_OUT.get(language, ""))
-    return frozenset({*frequent_words(language), *" ".join(of_language).split()})
 
 
 # Translations of the same beam that have a word which the best one has lost.
@@ -194,7 +172,7 @@ def fuller_hypotheses(
     Looked at are translations with fewer content words than their sources beside which the beam has a fuller one of nearly the same
     score. Of their sources, only the words that the translation attends to least are left out.
     """
-    if not all(primary_language(language) in _OFTEN_LEFT_OUT for language in pipeline.languages):
+    if not all(primary_language(language) in SMALL_WORDS for language in pipeline.languages):
         return {}
     rivals = {
         request: rival
@@ -260,7 +238,7 @@ def _fuller_rival(
 
 
 def _num_content_words(text: str, language: str) -> int:
-    left_out = _often_left_out(primary_language(language))
+    left_out = small_words(primary_language(language))
     words = _LETTERS.findall(text.lower())
     return sum(1 for word in words if word not in left_out and (len(word) >= _FEWEST_LETTERS or word.isdigit()))
 

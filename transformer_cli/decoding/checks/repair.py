@@ -20,6 +20,7 @@ from transformer_cli.decoding.checks.doubts import (
     OTHER_SCRIPT,
     REPEATS,
     TOO_LONG,
+    TWICE,
     UNFINISHED,
     UNREADABLE,
     UNSURE,
@@ -542,13 +543,13 @@ COSTS = {
     DATES: 2.0,
     LACKS_NAME: 1.0,
     LACKS_TITLE: 2.0,
+    TWICE: 0.5,
     NEGATION: 0.7,
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
 
-The costs of the first eight outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
-that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
-"""
+The first eight outweigh any difference between two hypotheses of a beam. No list has all words that negate, so a hypothesis with
+fewer doubts must be nearly as probable there."""
 _COST_OF_CUT = 6.0  # as of a loop: such a text is no repair of one
 _GAIN_OF_ONE_WORD = 1.5  # of a translation without a word that stood twice
 _MOST_FOR_NUMBERS = 4.0  # nats, over all pieces; good repairs are at most 2.5 less probable
@@ -570,8 +571,8 @@ class Repair:
        than half the words of its source has a cost, too.
     3. A part with strong doubts is divided in two, if its halves have fewer doubts. So is a part of which the model is unsure,
        but only between clauses.
-    4. A part of unknown words whose translation is a guess stays as it is. With `decoding.keep_text` so does one without any word,
-       and one that loses text is divided.
+    4. A part of unknown words whose translation is a guess stays as it is. With `decoding.keep_text`, one without words does, too, and
+       one that loses text is divided.
     """
 
     pipeline: TextPipeline
