@@ -147,7 +147,7 @@ def _heading(imported: ImportedModel) -> str:
     lines = [
         f"This run was imported: {on_one_line(imported.origin)}. It translates as it is.",
         "Fine-tuning makes a new run of it, with your pairs of sentences (a TSV file: source, tab, target; or the names of",
-        "two text files, data.corpora.0.source_path and target_path):",
+        "two text files, data.corpora.0.source_path and target_path, with data.corpora.0.path=null):",
         f"  {fine_tuning_command(imported.config)}",
     ]
     if imported.config.training == FINE_TUNING:
