@@ -421,6 +421,27 @@ def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> No
 
 
 @pytest.mark.parametrize(
+    ("num_pairs", "share_a_script", "is_reversed"),
+    [(1_999, True, False), (2_000, True, True), (3_000, False, False), (19_999, True, True), (20_000, True, False)],
+)
+def test_a_small_corpus_with_one_vocabulary_begins_with_both_directions(
+    num_pairs: int, share_a_script: bool, is_reversed: bool
+) -> None:
+    words = 7.0 * num_pairs
+    size = CorpusSize(num_pairs, words, words, (70, 70), (3_000, 3_000), share_a_script, has_splits=True)
+    data = FilesData(source="files", corpora=({"path": "a.csv", "split": "train"},))  # type: ignore[arg-type]
+    text = recipe("a", data, size, origin="tfm init a.csv")
+    config: Any = check_settings(parse_yaml(text, "a"), "a")
+    if not is_reversed:
+        assert config.data.reversed_epochs is None
+        return
+    # These epochs have twice the updates, and take about 60 % of all.
+    num_words = config.training.max_steps * config.training.batch_tokens
+    tokens_per_pair = num_words * 0.6 / (2 * config.data.reversed_epochs * num_pairs)
+    assert 9 < tokens_per_pair < 20
+
+
+@pytest.mark.parametrize(
     ("num_pairs", "num_validation", "expected"),
     [
         (3_000, 2_000, 1_000),  # 40 passes, 12 validations: 10,000 pairs between two of them

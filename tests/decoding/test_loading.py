@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+import torch
 
 import transformer_cli
 from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
@@ -233,6 +234,28 @@ def test_recorded_steps_that_are_wished_for_and_impossible_are_refused(
 def test_an_ensemble_with_another_engine_is_refused(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"decoding\.engine: ctranslate2 .* not with an ensemble"):
         load_run(["saved", "saved"], ["decoding.engine=ctranslate2"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("opened", ["load_run", "load_translator"])
+def test_the_first_run_of_an_ensemble_says_how_all_translate_and_on_which_machine(
+    run: Path, tokenizer: Tokenizer, opened: str
+) -> None:
+    model = random_model(tokenizer).float()
+    for number, name in ((1, "one"), (2, "two")):
+        decoding, runtime = SEVERAL.model_copy(update={"beam_size": 4 + number}), RuntimeConfig(threads=number)
+        config = config_of(model, decoding).model_copy(update={"runtime": runtime})
+        folder = Path("runs", name)
+        folder.mkdir()
+        files = portable_files(config, tokenizer, tokenizer)
+        Checkpoints(folder).save(Snapshot(1, model.state_dict(), {}, {}, files))
+    before = torch.get_num_threads()
+    try:
+        for names, number in ((["one", "two"], 1), (["two", "one"], 2)):
+            ensemble = load_translator(names) if opened == "load_translator" else load_run(names, []).translator
+            assert (torch.get_num_threads(), ensemble.decoding.beam_size) == (number, 4 + number)
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from functools import cache, partial
 from os import PathLike, fspath
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from transformer_cli.checkpoint.run_folder import AVERAGE, RUNS, RunFolder
 from transformer_cli.checkpoint.trained_files import (
@@ -136,10 +136,12 @@ def load_translator(
     """
     runs = [run] if run is None or isinstance(run, str | PathLike) else run
 
+    of_first: dict[str, Any] = {"decoding": decoding, "runtime": runtime}
+
     def configured(files: TrainedFiles) -> Config:
-        given = {"decoding": decoding, "runtime": runtime}
-        changes = {name: section for name, section in given.items() if section is not None}
-        config = files.config.model_copy(update=changes)
+        for name, given in of_first.items():
+            of_first[name] = given or getattr(files.config, name)
+        config = files.config.model_copy(update=of_first)
         if len(runs) > 1:
             _refuse_int8(config)
         return config
@@ -176,8 +178,13 @@ def load_run(
     is_search = command == "explain" or command in commands_that_take("decoding.engine")
     reads_corpus = command.startswith(("validate", "benchmark"))
 
+    of_first: dict[str, Any] = {}
+
     def configured(files: TrainedFiles) -> Config:
         config = _with_own_paths(files) if reads_corpus else files.config
+        # Of an ensemble, the first model says how all translate, and on which device.
+        of_first.update(of_first or {"decoding": config.decoding, "runtime": config.runtime})
+        config = config.model_copy(update=of_first)
         if overrides:
             config = override_settings(config, overrides)
         if command == "explain":  # plain beam search, observed, which needs PyTorch
