@@ -182,7 +182,7 @@ def test_the_pairs_of_each_split_are_told_as_training_will_find_them(
     init("a.tsv")
     out = capsys.readouterr().out
     data = prepare_data(load_config("it.yaml"), folder / "data")
-    num_train, num_validation = sum(data.train.corpus_sizes), len(data.validation)
+    num_train, num_validation = data.report.num_pairs["train"], len(data.validation)
     assert f"usable pairs: train {num_train:,}, validation {num_validation:,}, test " in out
     assert num_train > 0.55 * num_pairs
 
