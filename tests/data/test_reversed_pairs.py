@@ -10,6 +10,7 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import PreparedData, fingerprint, num_corpora, prepare_data
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.training.advice import Plan
 
 from .test_directions import write
 
@@ -60,6 +61,17 @@ def test_only_the_first_epochs_visit_them_as_often_as_the_written_ones(tmp_path:
         written = [*range(len(FIRST)), *2 * [*range(len(FIRST), num_pairs)]]
         turned = [num_pairs + index for index in written] if epoch < 3 else []
         assert sorted(visits) == sorted(written + turned)
+
+
+def test_the_plan_knows_the_target_tokens_of_the_first_epoch(tmp_path: Path) -> None:
+    settings = config(tmp_path, reversed_epochs=3)
+    data = prepare_data(settings, tmp_path / "data")
+    order = epoch_order(data.train.lengths, data.train.corpus_sizes, settings)
+    lengths = [data.train.lengths(batch)[1].sum() for batch in order.batches(0)]
+    plan = Plan.of(settings, data, order, 1, 10)
+    assert plan.num_target_tokens == pytest.approx(
+        sum(lengths), rel=0.05
+    )  # pairs of a weight of 2 are not longer than others
 
 
 def test_without_it_the_ids_and_the_fingerprint_are_those_of_before(tmp_path: Path) -> None:

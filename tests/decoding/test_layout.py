@@ -292,6 +292,36 @@ def test_the_word_for_hours_behind_a_stand_in_goes_where_a_time_stands() -> None
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ("leave at 14:30.", "leave \u00e0 14:30."),
+        ("leave at 14:30 in the morning.", "leave \u00e0 14:30 in the morning."),
+        ("leave at 03/04/2026.", "leave \u00e0 03/04/2026."),
+        ("leave at 20 %.", "leave \u00e0 20 %."),
+        ("leave at $5.20.", "leave \u00e0 $5.20."),
+        ("leave at 47.", "leave \u00e0 47 ans."),  # a plain number may need its word
+        ("leave at 47 years.", "leave \u00e0 47 ans."),
+        ("leave at 14:30 people.", "leave \u00e0 14:30 personnes."),
+    ],
+)
+def test_a_word_that_only_a_stand_in_needed_goes_where_the_span_has_its_unit(line: str, expected: str) -> None:
+    """With a bare number, "at 25" may become "à 25 ans", as if it were an age."""
+
+    def in_french(text: str) -> list[str]:
+        written = (
+            re.sub(r"[\d/:$.]*[/:$][\d/:.$]+|\b20 %|\b47\b(?= y|\.)", "dix", text) if "at 25" not in text else text
+        )
+        written = re.sub(
+            r"\b(25)( years| people)?",
+            lambda m: f"{m[1]} {'personnes' if m[2] == ' people' else 'ans'}",
+            written,
+        )
+        return [written.replace("at 25", "\u00e0 25")]
+
+    assert translated(line, in_french, languages=("en", "fr")) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
         ("see two cats{name}.", "ees owt stac{name}."),
         ("see cats%s now", "ees stac%s won"),
         ("the {name}th cat", "eht {name}th tac"),

@@ -126,6 +126,7 @@ def _as_begun(config: Config) -> Config:
 def _tag_lines(config: Config) -> list[str]:
     """Which tags the model reads before the tokens of a source; no line if it reads none."""
     from transformer_cli.text import SequenceFormat
+    from transformer_cli.text.normalization import REVERSED
 
     sequences = SequenceFormat.of(config.data)
     of_languages = dict(zip(sequences.tags, config.data.directions, strict=False))
@@ -133,8 +134,10 @@ def _tag_lines(config: Config) -> list[str]:
     lines += [
         f"  {tag}  in the training pairs of data.corpora.{number}"
         for number, tag in enumerate(sequences.corpus_tags)
-        if tag
+        if tag and tag != REVERSED
     ]
+    if REVERSED in sequences.corpus_tags:
+        lines.append(f"  {REVERSED}  in the pairs that the first epochs read the other way round")
     return ["", "tags, which the model reads before the tokens of a source:", *lines] if lines else []
 
 

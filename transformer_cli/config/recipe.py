@@ -172,7 +172,9 @@ def _data_lines(data: FilesData, size: CorpusSize, initial: InitialRun | None) -
         drawn[1] = "test_share", 0.0, "the test has files of its own"
     lines += [] if size.has_splits else _table(2, drawn)
     if initial is None and size.share_a_script and _REVERSED_PAIRS[0] <= size.num_pairs < _REVERSED_PAIRS[1]:
-        reason = "these first epochs read each pair the other way round, too: a small corpus teaches more so"
+        reason = (
+            "these first epochs read each pair the other way round, too: a small corpus teaches more so (null: none)"
+        )
         lines += _table(2, [("reversed_epochs", _reversed_epochs(size), reason)])
     if initial is not None and isinstance(initial.config.data, LanguageData) and initial.config.data.target_tag:
         lines += _table(2, [("target_tag", True, f"as in the run {_scalar(initial.name)}")])

@@ -115,6 +115,12 @@ _CLOCK = re.compile(r"\d{1,2}[:.]\d{2}")
 _HALF_OF_DAY = re.compile(r"\s?[ap](?:m\b|\.\s?m(?:\.(?=\s*\S)|\b))", re.IGNORECASE)
 # Behind the stand-in of a clock time, in place of its minutes: "at 25" is "à 25 heures", but 10:45 needs no word.
 _WORDS_FOR_HOURS = {"fr": r"\s?(?:heures?|h)\b"}
+# A clock time, date, share or amount has its unit, but its stand-in has none: "at 25" may become "à 25 ans", as if it were an age.
+_WITH_UNIT = re.compile(
+    rf"{_CLOCK.pattern}|\d{{1,4}}([./-])\d{{1,2}}\1\d{{1,4}}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*"
+)
+_OTHER_UNITS = {"fr": r"\s(?:ans?|années?|personnes?|euros?|minutes?|jours?)\b"}
+_UNIT_IN_SOURCE = re.compile(r"\s?-?(?:years?|people|persons?|euros?|minutes?|days?|old)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +387,7 @@ class SpanKeeper:
             part = self._as_part(piece, text)
             if applied_terms(part, required) != applied_terms(text, required):
                 part = text  # the first letter or the last mark belongs to a term
-            if (found := put_back(self._without_hours(part, stand_ins), stand_ins)) is not None:
+            if (found := put_back(self._without_units(part, piece), stand_ins)) is not None:
                 pairs.append((found, score))
         finished = with_alternatives(translation, pairs)
         if not finished.alternatives:
@@ -389,11 +395,21 @@ class SpanKeeper:
         pieces = (TranslatedPiece(*(_with_spans(text, stand_ins) for text in of_both)) for of_both in finished.pieces)
         return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces))
 
-    def _without_hours(self, translation: str, spans: Mapping[str, str]) -> str:
-        """A translation without the words for hours behind the stand-ins of clock times."""
-        hours = _WORDS_FOR_HOURS.get(primary_language(self.languages.target))
-        times = {word: span for word, span in spans.items() if _CLOCK.match(span)} if hours else {}
-        return re.sub(f"({_stand_ins_in(times).pattern}){hours}", r"\1", translation) if times else translation
+    def _without_units(self, translation: str, piece: "_Piece") -> str:
+        """A translation without the words that only the stand-ins of clock times, dates, shares and amounts needed behind them."""
+        target = primary_language(self.languages.target)
+        hours, others = _WORDS_FOR_HOURS.get(target), _OTHER_UNITS.get(target)
+        if hours is None or others is None:
+            return translation
+        for word, span in piece.stand_ins:
+            one = _stand_ins_in({word: span})
+            if _CLOCK.match(span):
+                translation = re.sub(f"({one.pattern}){hours}", r"\1", translation)
+            in_source = one.search(piece.text)
+            has_unit = in_source is not None and _UNIT_IN_SOURCE.match(piece.text, in_source.end()) is not None
+            if _WITH_UNIT.fullmatch(span) and not has_unit:
+                translation = re.sub(f"({one.pattern}){others}", r"\1", translation)
+        return translation
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
         text = with_final_mark_of(text, piece.text, target_language=primary_language(self.languages.target))

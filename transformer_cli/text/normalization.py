@@ -219,9 +219,9 @@ UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 """A tag before the source, which names the target language (Johnson et al. 2017, section 3)."""
 CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
+"""The tag of a corpus in a vocabulary, such as <BT>; no word and no subword looks like that."""
 REVERSED = "<REVERSED>"
 """The tag before the source of a pair that is read the other way round (`data.reversed_epochs`)."""
-"""The tag of a corpus in a vocabulary, such as <BT>; no word and no subword looks like that."""
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"

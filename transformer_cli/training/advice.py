@@ -95,9 +95,11 @@ class Plan:
         """
         num_pairs, report = order.num_pairs(), data.report
         visits = num_pairs / max(1, sum(data.train.corpus_sizes))
-        target = report.target.train
+        target, is_both = report.target.train, bool(_reversed_epochs(config))
         has_end = not isinstance(config.data, SequencesData) or config.data.end_symbol
-        num_target_tokens = target.num_tokens + has_end * target.num_sentences
+        # The report counts the pairs as they are written.
+        of_sides = [target, report.source.train] if is_both else [target]
+        num_target_tokens = sum(one.num_tokens + has_end * one.num_sentences for one in of_sides)
         sides = {"source": report.source, "target": report.target}
         vocabularies = [Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()]
         if config.tokenizer.shared:
@@ -137,7 +139,8 @@ class Plan:
         if not self.are_epochs_alike:
             later = "the weights of data.corpora change later"
             if until := _reversed_epochs(config):
-                later = f"half of its pairs are reversed ones, which only the first {until:,} epochs read"
+                rest = 2 * max(0.0, self.num_steps / self.updates_per_epoch - until)
+                later = f"{until:,} such epochs read each pair the other way round, too, then {rest:,.1f} epochs of half as many do not"
             epochs = f"{self.updates_per_epoch:,} of them in the first epoch; {later}"
         return [
             f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
@@ -161,7 +164,7 @@ def warnings(plan: Plan, config: Config) -> list[str]:
         found += _of_the_average(plan, training)
     if training.ema_decay is not None and training.ema_decay < MIN_EMA_DECAY:
         found.append(_of_the_moving_average(training.ema_decay))
-    if (until := _reversed_epochs(config)) and until * plan.updates_per_epoch >= plan.num_steps:
+    if (until := _reversed_epochs(config)) and until * plan.updates_per_epoch > _MOST_REVERSED * plan.num_steps:
         found.append(_of_reversed_pairs(until, plan))
     if training.update_tokens is not None:
         found += _of_the_update(plan, training)
@@ -287,16 +290,20 @@ def _of_the_moving_average(decay: float) -> str:
     )
 
 
+_SHARE_OF_REVERSED, _MOST_REVERSED = 0.6, 0.85
+
+
 def _reversed_epochs(config: Config) -> int:
     """How many epochs read reversed pairs, too."""
     return getattr(config.data, "reversed_epochs", None) or 0
 
 
 def _of_reversed_pairs(until: int, plan: Plan) -> str:
-    share, fitting = 0.7, max(1, round(0.7 * plan.num_steps / plan.updates_per_epoch))
+    fitting = max(1, round(_SHARE_OF_REVERSED * plan.num_steps / plan.updates_per_epoch))
+    left = max(0, plan.num_steps - until * plan.updates_per_epoch)
     return (
-        f"data.reversed_epochs is {until:,}, and so many epochs have about {until * plan.updates_per_epoch:,} updates, so no update is left for the wanted direction "
-        f"alone: {fitting:,} would take {share:.0%} of the {plan.num_steps:,} updates"
+        f"data.reversed_epochs is {until:,}, and so many epochs have about {until * plan.updates_per_epoch:,} updates, so {left:,} of the {plan.num_steps:,} are "
+        f"left for the wanted direction alone: {fitting:,} would leave {1 - _SHARE_OF_REVERSED:.0%} of them"
     )
 
 
