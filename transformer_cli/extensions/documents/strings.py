@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.html import (
     ends_of_elements,
     html_tokens,
     is_inline_element,
+    is_kept_tag,
 )
 from transformer_cli.extensions.documents.inline_text import DIVISION, has_too_much_markup
 from transformer_cli.extensions.documents.segments import (
@@ -584,19 +585,20 @@ def slot_of_element(
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
-    end_of_link = end_of_code = -1
+    end_of_link = end_of_kept = -1
     tokens = list(html_tokens(text))
-    ends = ends_of_elements(tokens) if any(token.name in CODE for token in tokens) else {}
+    ends = ends_of_elements(tokens)
     for index, token in enumerate(tokens):
-        if token.start < end_of_code:
+        if token.start < end_of_kept:
             continue
         raw = text[token.start : token.end]
-        if token.name in CODE and token.kind is TokenKind.START and index in ends:
-            end_of_code = tokens[ends[index] - 1].end
-            has_text = True
-            code = Markup(Role.WORD, token.start, text[token.start : end_of_code])
-            yield InlinePart(code, token.start, end_of_code)
-            continue
+        if index in ends and (token.name in CODE or is_kept_tag(raw)):
+            end_of_kept = tokens[ends[index] - 1].end
+            raw = text[token.start : end_of_kept]
+            if token.name not in BLOCKS:
+                has_text = True
+                yield InlinePart(Markup(Role.WORD, token.start, raw), token.start, end_of_kept)
+                continue
         if token.name == "a" and token.kind is TokenKind.START and token.start == end_of_link:
             yield InlinePart(DIVISION, token.start, token.start)  # the links of a menu
         if token.name == "a" and token.kind is TokenKind.END:
@@ -611,7 +613,7 @@ def _parts(text: str) -> Iterator[InlinePart]:
             yield InlinePart(raw, token.start, token.end)
             continue
         division = InlinePart(DIVISION if has_text else "", token.start, token.start)
-        tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.end)
+        tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.start + len(raw))
         yield from (division, tag) if role is Role.OPEN and token.name != "br" else (tag, division)
         has_text = False
 
