@@ -20,7 +20,7 @@ from transformer_cli.extensions.documents.strings import (
 )
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 
-from .fake_translators import REVERSED, WordByWord, done
+from .fake_translators import REVERSED, WordByWord, done, translated
 
 
 @pytest.mark.parametrize(
@@ -244,3 +244,48 @@ def test_the_code_of_a_language_stays_below_a_key_that_says_so(path: Path) -> No
 )
 def test_a_placeholder_is_a_part_of_a_path(value: str, is_text: bool) -> None:
     assert is_translated(value, ("patterns", 0), ()) is is_text
+
+
+KEPT = ['class="notranslate"', "class='big notranslate'", 'translate="no"', 'TRANSLATE="NO"']
+
+
+@pytest.mark.parametrize("attribute", KEPT)
+@pytest.mark.parametrize("name", ["json", "po", "csv", "android", "md"])
+def test_an_element_that_is_not_to_be_translated_takes_the_place_of_a_word(name: str, attribute: str) -> None:
+    attribute = attribute.lower() if name == "android" else attribute
+    text = f"see <b>the</b> <span {attribute}>big <b>Red</b> <span>House</span></span> now"
+    files = {
+        "json": json.dumps({"a": text}),
+        "po": f'msgid {json.dumps(text)}\nmsgstr ""\n',
+        "csv": json.dumps(text).replace('\\"', '""').join(["a\n", "\n"]),
+        "android": f'<resources><string name="a">{text}</string></resources>\n',
+        "md": f"{text}\n",
+    }
+    options = ReadingOptions(columns=("a",) if name == "csv" else ())
+    document = read_document(files[name].encode(), format_named(name), options)
+    written = done(document, REVERSED).data.decode()
+    shown = polib.pofile(written)[0].msgstr if name == "po" else written.replace('\\"', '"').replace('""', '"')
+    assert f"NOW <span {attribute}>big <b>Red</b> <span>House</span></span> <b>THE</b> SEE" in shown
+
+
+@pytest.mark.parametrize("attribute", ['class="notranslated"', 'class="x"', 'translate="yes"', 'data-x="translate=no"'])
+def test_other_attributes_keep_no_words(attribute: str) -> None:
+    text = f"the <span {attribute}>red house</span> now"
+    wanted = f"THE <span {attribute}>RED HOUSE</span> NOW"
+    assert translated(read_json(json.dumps({"a": text}).encode())) == json.dumps({"a": wanted})
+    assert translated(read_document(text.encode(), format_named("md"))) == wanted
+
+
+def test_a_block_that_is_not_to_be_translated_divides_texts() -> None:
+    text = "<p>the dog</p><p translate='no'>red <b>house</b></p><p>a cat</p>"
+    wanted = "<p>DOG THE</p><p translate='no'>red <b>house</b></p><p>CAT A</p>"
+    assert translated(read_json(json.dumps({"a": text}).encode()), REVERSED) == json.dumps({"a": wanted})
+    resources = f'<resources><string name="a">{text}</string></resources>'
+    document = read_document(resources.encode(), format_named("android"))
+    assert translated(document, REVERSED) == resources.replace(text, wanted)
+
+
+def test_a_tag_without_an_end_keeps_no_words() -> None:
+    text = "the <span translate='no'>red house"
+    assert "RED HOUSE" in translated(read_json(json.dumps({"a": text}).encode()))
+    assert translated(read_document(text.encode(), format_named("md"))) == "THE <span translate='no'>RED HOUSE"

@@ -167,6 +167,16 @@ def test_a_character_that_yaml_does_not_allow_is_named_with_its_line() -> None:
         "text-align: end",
         "layout: two-columns",
         "rel: noopener",
+        "verse_type: verse",
+        "item-type: house",
+        "itemType: house",
+        "icon: fa fa-car",
+        "icon: fas fa-home fa-lg",
+        "menu_icon: fa-solid fa-house",
+        "class: btn btn-red",
+        "className: nav-link nav-item",
+        "id: 100-red-houses",
+        "slug: 100-red-houses",
     ],
 )
 def test_a_small_word_below_a_key_for_programs_stays(line: str) -> None:
@@ -178,7 +188,29 @@ def test_a_small_word_below_a_key_for_programs_stays(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["type: Savings account", "type: the dog", "role: Developer", "types: table", "format: format"]
+    "line",
+    [
+        "type: Savings account",
+        "type: the dog",
+        "role: Developer",
+        "types: table",
+        "format: format",
+        "verse_type: type",
+        "itemType: Savings account",
+        "item_type: red house",
+        "prototype: house",
+        "first.type: house",
+        "class: Second class",
+        "class: second class",
+        "class: two-door car",
+        "class: the well-known house",
+        "icon: the red house",
+        "iconic: fa fa-car",
+        "text: fa fa-car",
+        "id: 100 red houses",
+        "title: 100-red-houses",
+        "type: 2-door",
+    ],
 )
 def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
     key, _, value = line.partition(": ")

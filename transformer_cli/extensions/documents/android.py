@@ -7,7 +7,7 @@ from functools import partial
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
-from transformer_cli.extensions.documents.html import BLOCKS
+from transformer_cli.extensions.documents.html import BLOCKS, forbids_translation
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
@@ -157,7 +157,7 @@ def _blocks(element: Element) -> Iterator[Element | XmlToken]:
         yield replace(element, children=group)
         group = []
         if isinstance(child, Element):
-            yield from _blocks(child)
+            yield from () if forbids_translation(child.attributes) else _blocks(child)
         else:
             yield child
     yield replace(element, children=group)
@@ -165,7 +165,8 @@ def _blocks(element: Element) -> Iterator[Element | XmlToken]:
 
 def _kind_of(element: Element) -> Inline:
     """A part that stays, as a placeholder, or a range such as <b>."""
-    return Inline.WORD if element.space == _OF_XLIFF and element.local == "g" else Inline.RANGE
+    is_kept = (element.space == _OF_XLIFF and element.local == "g") or forbids_translation(element.attributes)
+    return Inline.WORD if is_kept else Inline.RANGE
 
 
 def _slot(xml: XmlText, run: list[InlinePart], reading: "_Reading", name: str, place: str) -> Slot | None:

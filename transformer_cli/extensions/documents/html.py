@@ -351,6 +351,16 @@ def slots_in_part(text: str, options: ReadingOptions) -> list[Slot]:
     return _Reader(text, tokens, options).slots
 
 
+def forbids_translation(of_tag: Mapping[str, str]) -> bool:
+    """Whether the attributes of a tag say that the content of its element is not to be translated."""
+    return of_tag.get("translate", "").strip().lower() == "no" or "notranslate" in of_tag.get("class", "").split()
+
+
+def is_kept_tag(tag: str) -> bool:
+    """Whether a start tag says that the content of its element is not to be translated."""
+    return forbids_translation({each.name: unescaped_html(each.value) for each in attributes(tag)})
+
+
 def is_inline_element(name: str) -> bool:
     """Whether an element stands inside a sentence, such as b."""
     return name in _INLINE
@@ -607,13 +617,8 @@ class _Reader:
 
     def _is_kept(self, name: str, of_tag: Sequence[Attribute]) -> bool:
         """Whether the content of an element is not to be translated: as its tag says, or the options of reading."""
-        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
-        return (
-            name in self._kept_elements
-            or values.get("translate", "").lower() == "no"
-            or "notranslate" in values.get("class", "").split()
-            or self._is_foreign(name, of_tag)
-        )
+        values = {each.name: unescaped_html(each.value) for each in of_tag}
+        return name in self._kept_elements or forbids_translation(values) or self._is_foreign(name, of_tag)
 
     def _is_foreign(self, name: str, of_tag: Sequence[Attribute]) -> bool:
         """Whether an element names another language than the page."""

@@ -15,6 +15,7 @@ from transformer_cli.extensions.documents.html import (
     TokenKind,
     html_tokens,
     is_inline_element,
+    is_kept_tag,
 )
 from transformer_cli.extensions.documents.markdown_blocks import (
     EXAMPLE,
@@ -398,8 +399,18 @@ def _with_commands_around(text: str, events: Sequence[InlineEvent]) -> list[Inli
 
 
 def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
-    """Events in which a whole element of code, such as <kbd>Enter</kbd>, takes the place of a word, as `Enter` does."""
+    """Events in which a whole element of code, such as <kbd>Enter</kbd>, takes the place of a word, as `Enter` does.
+
+    So does an element whose tag says that it is not to be translated.
+    """
     kept: list[InlineEvent] = []
+    opened: dict[str, list[int]] = {}
+    ends: dict[int, int] = {}
+    for place, event in enumerate(events):
+        if event.role is Role.OPEN:
+            opened.setdefault(event.name, []).append(place)
+        elif event.role is Role.CLOSE and opened.get(event.name):
+            ends[opened[event.name].pop()] = place
     closing = {
         f"</{name}>": at
         for at, event in enumerate(events)
@@ -412,6 +423,8 @@ def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEve
         if event.name[1:-1] in CODE and closing.get(end, -1) > at:
             last = next(later for later in range(at, len(events)) if events[later].name == end)
             event, at = InlineEvent(event.start, events[last].end, Role.WORD), last
+        elif at in ends and event.name.startswith("<") and is_kept_tag(text[event.start : event.end]):
+            event, at = InlineEvent(event.start, events[ends[at]].end, Role.WORD), ends[at]
         kept.append(event)
         at += 1
     return kept

@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.html import (
     ends_of_elements,
     html_tokens,
     is_inline_element,
+    is_kept_tag,
 )
 from transformer_cli.extensions.documents.inline_text import DIVISION, has_too_much_markup
 from transformer_cli.extensions.documents.segments import (
@@ -83,12 +84,15 @@ _KEY_OF_PATH = re.compile(
 _SMALL_PATH = re.compile(r"[a-z\d]+(?:/[a-z\d]+)+/?")
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
 _KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
+_NAME_WITH_NUMBER = re.compile(r"[a-z\d][\w.-]*")  # also 100-red-houses
 # In JSON and YAML so is that of type, if it is one small word: "type": "table", but not "type": "Savings account"; the keys of
-# texts of programs are names as well, so "type": "type" is a label.
+# texts of programs are names as well, so "type": "type" is a label. "verse_type" and "itemType" are such keys, too.
 _KEY_FOR_PROGRAMS = re.compile(
-    r"type|kind|(?:text[-_]?)?align|valign|dir|direction|method|format|role|target|rel|charset|encoding|class|slug|icon|layout",
+    r"(?:.*(?:[_-]|(?-i:[a-z\d](?=T)))(?=type\Z))?(?P<last>type|kind|(?:text[-_]?)?align|valign|dir|direction|method|format"
+    r"|role|target|rel|charset|encoding|class|slug|icon|layout)",
     re.IGNORECASE,
 )
+_KEY_OF_CLASSES = re.compile(r"(?:.*(?:[_-]|(?-i:[a-z\d](?=[IC]))))?(?:icon|class(?:es|[_-]?names?)?)", re.IGNORECASE)
 
 # Formats of dates for programs, such as %Y-%m-%d, DD/MM/YYYY, yyyyMMdd and EEEE: fields between signs, each of one letter.
 # Fields stand together only in known orders, since "Add" and "mass" are words.
@@ -114,9 +118,20 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     if patterns:
         return is_chosen(path, patterns)
     key = next((key for key in reversed(path) if isinstance(key, str)), "")
-    is_label = value.casefold() == key.casefold()
-    is_for_program = _KEY_FOR_PROGRAMS.fullmatch(key) and _NAME.fullmatch(value) and not is_label
-    return not is_for_program and _is_text(value, key)
+    for_program = _KEY_FOR_PROGRAMS.fullmatch(key)
+    name = _NAME_WITH_NUMBER if key.casefold() == "slug" else _NAME
+    if for_program and name.fullmatch(value) and value.casefold() != for_program["last"].casefold():
+        return False
+    return not (_KEY_OF_CLASSES.fullmatch(key) and _are_classes(value)) and _is_text(value, key)
+
+
+def _are_classes(value: str) -> bool:
+    """Whether words are classes of CSS, each with a hyphen or the beginning of another one: fa fa-car, fas fa-home; but not two-door car."""
+    words = value.split()
+    families = {word.partition("-")[0] for word in words if "-" in word}
+    return bool(families) and all(
+        _NAME.fullmatch(word) and ("-" in word or families & {word, word[:-1]}) for word in words
+    )
 
 
 def _is_text(value: str, key: str) -> bool:
@@ -125,7 +140,7 @@ def _is_text(value: str, key: str) -> bool:
         return True
     if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
-    if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME.fullmatch(value)):
+    if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME_WITH_NUMBER.fullmatch(value)):
         return False
     if _KEY_OF_PATH.fullmatch(key) and _SMALL_PATH.fullmatch(value):
         return False
@@ -584,19 +599,20 @@ def slot_of_element(
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
-    end_of_link = end_of_code = -1
+    end_of_link = end_of_kept = -1
     tokens = list(html_tokens(text))
-    ends = ends_of_elements(tokens) if any(token.name in CODE for token in tokens) else {}
+    ends = ends_of_elements(tokens)
     for index, token in enumerate(tokens):
-        if token.start < end_of_code:
+        if token.start < end_of_kept:
             continue
         raw = text[token.start : token.end]
-        if token.name in CODE and token.kind is TokenKind.START and index in ends:
-            end_of_code = tokens[ends[index] - 1].end
-            has_text = True
-            code = Markup(Role.WORD, token.start, text[token.start : end_of_code])
-            yield InlinePart(code, token.start, end_of_code)
-            continue
+        if index in ends and (token.name in CODE or is_kept_tag(raw)):
+            end_of_kept = tokens[ends[index] - 1].end
+            raw = text[token.start : end_of_kept]
+            if token.name not in BLOCKS:
+                has_text = True
+                yield InlinePart(Markup(Role.WORD, token.start, raw), token.start, end_of_kept)
+                continue
         if token.name == "a" and token.kind is TokenKind.START and token.start == end_of_link:
             yield InlinePart(DIVISION, token.start, token.start)  # the links of a menu
         if token.name == "a" and token.kind is TokenKind.END:
@@ -611,7 +627,7 @@ def _parts(text: str) -> Iterator[InlinePart]:
             yield InlinePart(raw, token.start, token.end)
             continue
         division = InlinePart(DIVISION if has_text else "", token.start, token.start)
-        tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.end)
+        tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.start + len(raw))
         yield from (division, tag) if role is Role.OPEN and token.name != "br" else (tag, division)
         has_text = False
 
