@@ -234,6 +234,7 @@ def test_the_decision_falls_before_batches_have_a_size_and_before_cuda_starts(
     def machine_of(runtime: Any, *, records: bool) -> Machine:
         return Machine(ON_GPU, torch.bfloat16, records_passes=found.setdefault("records", records))
 
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(run, "prepare_machine", machine_of)
     monkeypatch.setattr(run, "require_memory_for_training", lambda *_: None)
     machine = run._checked_machine(config, Launch())

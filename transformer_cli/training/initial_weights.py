@@ -425,7 +425,7 @@ def require_memory_for_training(
     trained = f"{built} with gradients and the state of {config.training.optimizer}{with_average}"
     trained += ", and the gradients that are sent" * is_sending
     # A recorded pass makes gradients of its own; while it is recorded, those of the update are kept aside.
-    is_recorded = are_recorded(config, device)
+    is_recorded = device.type != "cpu" and are_recorded(config, device)
     needed += 2 * of_parameters * is_recorded
     trained += ", and the gradients of a recorded pass" * is_recorded
     if is_sharded:

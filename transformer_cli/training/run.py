@@ -249,7 +249,8 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     for name in config.validation.scores:
         metric_of(name)
     # Before `training.batch_tokens: auto` becomes a number, and before CUDA starts.
-    machine = prepare_machine(config.runtime, records=are_recorded(config, torch.device("cuda")))
+    may_record = torch.version.cuda is not None or config.runtime.cuda_graphs is True
+    machine = prepare_machine(config.runtime, records=may_record and are_recorded(config, torch.device("cuda")))
     require_cuda_graphs(config.runtime, machine)
     if not (launch.is_alone and config.runtime.sharding == "none"):
         machine = place_on_device(machine, launch, config.runtime)
