@@ -125,6 +125,9 @@ def found(text: str) -> list[str]:
         ("!and the :name: is", [":name:"]),
         ("[X7X] and [0]", ["[X7X]", "0"]),
         (r"one\ntwo \n \u00e9 \new", ["\\n", "\\n", "\\u00e9", "\\new"]),
+        (r"%s\%s {dog}\{cat} %1$s\%2$s", ["%s", "\\", "%s", "{dog}", "\\", "{cat}", "%1$s", "\\", "%2$s"]),
+        (r"${x}\${y} [[a]]\[[b]] \$name", ["${x}", "\\", "${y}", "[[a]]", "\\", "[[b]]", "\\", "$name"]),
+        (r"\{the dog\} \[\[name\]\] \% of \$5", [r"\{", r"\}", r"\[", r"\[", r"\]", r"\]", r"\%", r"\$", "5"]),
         (r"red\nand first\r\nThe\n\nx Name:\tAnna dog.\\nIt", ["\\n", "\\r\\n", "\\n\\n", "\\t", "\\\\n"]),
         (
             r"dir\name DOMAIN\nick src\tools\new.py C:\new \\host\share",

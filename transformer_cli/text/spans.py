@@ -459,6 +459,11 @@ def _spans(text: str) -> Iterator[Span]:
             if "*" not in before and _may_close_words(text, start):
                 place = start + max(1, len(before))
                 continue
+        elif kind == "escape" and text[end - 1] != "\\":
+            # The backslash of %s\%s and {a}\{b}; \{dog\} has words between two escapes.
+            behind = pattern.match(text, end - 1)
+            if behind and behind.lastgroup == "placeholder" and "\\" not in behind[0]:
+                end -= 1
         place = end
         kinds = {
             "escape": SpanKind.TAG,
