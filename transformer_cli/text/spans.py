@@ -176,8 +176,10 @@ _PATTERNS = {
     "space": r"&(?:nbsp|ensp|emsp|thinsp|\#160|\#[xX][aA]0);",
     "code": (
         # The quotes of ``these words'' and `those' are no code.
+        # ``x`` of reStructuredText and Markdown.
+        rf"(?<!`)(?P<ticks>`{{2,9}})(?![\s`])(?:(?!(?P=ticks))[^{_NO_CONTROL}]){{1,199}}(?<!\s)(?P=ticks)(?!`)"
         # A name before it is a role of reStructuredText: :c:func:`x`.
-        rf"(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
+        rf"|(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
         # With a tab in it, which parts the columns of a line everywhere else: no letter touches it, as in it`s.
         rf"|(?<![\w`])`(?![\s`])[^`{_NO_CONTROL_BUT_TAB}]{{0,199}}(?<!\s)`(?![\w`])"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
