@@ -81,6 +81,8 @@ def found(text: str) -> list[str]:
         ("See :c:func:`x`, :class:`y` and :name: or a:b:`c`", [":c:func:`x`", ":class:`y`", ":name:", "`c`"]),
         ("The ``big dog'' and ``cat'', or `that' and `this', but `code` and ``x``", ["`code`", "``x``"]),
         ("In ``a``. Then :menu:`Open` (``b``, ```c```).", ["``a``", ":menu:`Open`", "``b``", "```c```"]),
+        ("See `a`_, `b <http://c.it>`__ and `d`_e.", ["`a`_", "`b <http://c.it>`__", "`d`"]),
+        ("_See `a`_ and `b`, __see `c`__, _`d`_", ["`a`", "`b`", "`c`", "`d`"]),
         ("``d `e` f``s, ``house``s and ``these'' and ``those''", ["``d `e` f``", "``house``"]),
         ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
         ("and/or report.pdf. I/O", ["report.pdf", "I/O"]),

@@ -178,8 +178,8 @@ _PATTERNS = {
         # The quotes of ``these words'' and `those' are no code.
         # ``x`` of reStructuredText and Markdown.
         rf"(?<!`)(?P<ticks>`{{2,9}})(?![\s`])(?:(?!(?P=ticks))[^{_NO_CONTROL}]){{1,199}}(?<!\s)(?P=ticks)(?!`)"
-        # A name before it is a role of reStructuredText: :c:func:`x`.
-        rf"|(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
+        # A name before it is a role of reStructuredText: :c:func:`x`. A low line behind it makes a link: `x`_, `x`__.
+        rf"|(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`(?:_{{1,2}}(?!\w))?"
         # With a tab in it, which parts the columns of a line everywhere else: no letter touches it, as in it`s.
         rf"|(?<![\w`])`(?![\s`])[^`{_NO_CONTROL_BUT_TAB}]{{0,199}}(?<!\s)`(?![\w`])"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
@@ -461,6 +461,8 @@ def _spans(text: str) -> Iterator[Span]:
             if "*" not in before and _may_close_words(text, start):
                 place = start + max(1, len(before))
                 continue
+        elif kind == "code" and text[end - 1] == "_" and _OPENING_LINE.search(text, max(0, start - 200), start):
+            end -= len(match[0]) - len(match[0].rstrip("_"))  # of _see `x`_, words in italics
         elif kind == "escape" and text[end - 1] != "\\":
             # The backslash of %s\%s and {a}\{b}; \{dog\} has words between two escapes.
             behind = pattern.match(text, end - 1)
@@ -479,6 +481,7 @@ def _spans(text: str) -> Iterator[Span]:
         yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
 
 
+_OPENING_LINE = re.compile(r"(?<![\w`])__?(?=[^\s_]|\Z)")
 _OPENING_STAR = re.compile(r"(?<![\w*/.])\*{1,3}(?=\w)")
 
 
