@@ -85,6 +85,12 @@ def found(text: str) -> list[str]:
         ("_See `a`_ and `b`, __see `c`__, _`d`_", ["`a`", "`b`", "`c`", "`d`"]),
         ("``d `e` f``s, ``house``s and ``these'' and ``those''", ["``d `e` f``", "``house``"]),
         ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
+        ("{url}/the/house?login to /a/b?x=dog&y=%20c.", ["{url}", "/the/house?login", "/a/b?x=dog&y=%20c"]),
+        (
+            "{url}/users?login, {url}?open=house&x={x}&red=%s",
+            ["{url}", "/users?login", "{url}", "?open=house&x=", "{x}", "&red=", "%s"],
+        ),
+        ("Is it /usr/bin?Yes, /usr/bin?the dog, {name}?we and/or?house", ["/usr/bin", "/usr/bin", "{name}"]),
         ("and/or report.pdf. I/O", ["report.pdf", "I/O"]),
         ("Open report_v2.docx, favicon.ico and IMG_001.JPG.", ["report_v2.docx", "favicon.ico", "IMG_001.JPG"]),
         ("See a.ts or site.tar.gz. He came.So what? Etc.C", ["a.ts", "site.tar.gz"]),

@@ -54,6 +54,9 @@ _BEHIND_ESCAPE = (
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
 # Behind a full stop whose space is missing, as in closed.the; so are e.g. and p.es.
 _NOT_DOTTED = rf"{_FREQUENT_WORDS}|no|a|an|in|is|it|he|we|if|of|on|to|la|le|il|lo|gli|der|die|das|ein|und|ich|sie|es|er|el|los|las|les|et|un|une"
+# Of an address; behind the question mark of a sentence whose space is missing stands a capital letter or a frequent word.
+_PAIR_OF_QUERY = r"[A-Za-z][\w.-]{0,48}=(?:[\w.+:/@~,-]|%[0-9A-Fa-f]{2}){0,99}"
+_QUERY = rf"\?(?:{_PAIR_OF_QUERY}|(?!(?:{_NOT_DOTTED}|yes|please)(?!\w))[a-z][\w-]{{0,48}})(?:&(?:{_PAIR_OF_QUERY}|[a-z][\w-]{{0,48}})){{0,20}}"
 # Behind the full stop of a name in a program, as in user.name; these begin no sentence.
 _MEMBERS = "id|ids|key|keys|name|names|value|values|type|size|length|title|path|url|email|index|items|me(?! too(?!\\w))"
 # Names of programs that stand before a full stop also at the beginning of a sentence, as in Object.keys.
@@ -230,7 +233,8 @@ _PATTERNS = {
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
         rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
-        r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*"  # /usr/bin, /usr/lib/*.a
+        rf"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*(?:{_QUERY})?"  # /usr/bin, /usr/lib/*.a, /the/house?login
+        rf"|(?<=\}})/[\w.-]{{1,99}}{_QUERY}|(?<=[\w}}])[?&]{_PAIR_OF_QUERY}(?:&{_PAIR_OF_QUERY}){{0,20}}"  # behind {{url}}, index.php
         # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
         rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
         r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"

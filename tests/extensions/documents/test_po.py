@@ -593,7 +593,8 @@ def test_a_finished_catalogue_of_a_third_language_stays() -> None:
     [
         ("Open %s\\\\%s or {dog}\\\\{cat}", "OPEN %s\\\\%s OR {dog}\\\\{cat}"),
         ("Put ``house``. Then press :menu:`Open` now.", "PUT ``house``. THEN PRESS :menu:`Open` NOW."),
+        ("Visit {url}/the/house?login to see", "VISIT {url}/the/house?login TO SEE"),
     ],
 )
-def test_placeholders_behind_a_backslash_and_codes_in_two_backticks_stay(source: str, wanted: str) -> None:
+def test_placeholders_codes_and_addresses_stay(source: str, wanted: str) -> None:
     assert f'msgstr "{wanted}"' in translated(read_po(f'msgid "{source}"\nmsgstr ""\n'.encode()))
