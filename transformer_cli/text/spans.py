@@ -54,6 +54,9 @@ _BEHIND_ESCAPE = (
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
 # Behind a full stop whose space is missing, as in closed.the; so are e.g. and p.es.
 _NOT_DOTTED = rf"{_FREQUENT_WORDS}|no|a|an|in|is|it|he|we|if|of|on|to|la|le|il|lo|gli|der|die|das|ein|und|ich|sie|es|er|el|los|las|les|et|un|une"
+# Of an address; behind the question mark of a sentence whose space is missing stands a capital letter or a frequent word.
+_PAIR_OF_QUERY = r"[A-Za-z][\w.-]{0,48}=(?:[\w.+:/@~,-]|%[0-9A-Fa-f]{2}){0,99}"
+_QUERY = rf"\?(?:{_PAIR_OF_QUERY}|(?!(?:{_NOT_DOTTED}|yes|please)(?!\w))[a-z][\w-]{{0,48}})(?:&(?:{_PAIR_OF_QUERY}|[a-z][\w-]{{0,48}})){{0,20}}"
 # Behind the full stop of a name in a program, as in user.name; these begin no sentence.
 _MEMBERS = "id|ids|key|keys|name|names|value|values|type|size|length|title|path|url|email|index|items|me(?! too(?!\\w))"
 # Names of programs that stand before a full stop also at the beginning of a sentence, as in Object.keys.
@@ -176,8 +179,10 @@ _PATTERNS = {
     "space": r"&(?:nbsp|ensp|emsp|thinsp|\#160|\#[xX][aA]0);",
     "code": (
         # The quotes of ``these words'' and `those' are no code.
-        # A name before it is a role of reStructuredText: :c:func:`x`.
-        rf"(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
+        # ``x`` of reStructuredText and Markdown.
+        rf"(?<!`)(?P<ticks>`{{2,9}})(?![\s`])(?:(?!(?P=ticks))[^{_NO_CONTROL}]){{1,199}}(?<!\s)(?P=ticks)(?!`)"
+        # A name before it is a role of reStructuredText: :c:func:`x`. A low line behind it makes a link: `x`_, `x`__.
+        rf"|(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`(?:_{{1,2}}(?!\w))?"
         # With a tab in it, which parts the columns of a line everywhere else: no letter touches it, as in it`s.
         rf"|(?<![\w`])`(?![\s`])[^`{_NO_CONTROL_BUT_TAB}]{{0,199}}(?<!\s)`(?![\w`])"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
@@ -228,7 +233,8 @@ _PATTERNS = {
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
         rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
-        r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*"  # /usr/bin, /usr/lib/*.a
+        rf"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*(?:{_QUERY})?"  # /usr/bin, /usr/lib/*.a, /the/house?login
+        rf"|(?<=\}})/[\w.-]{{1,99}}{_QUERY}|(?<=[\w}}])[?&]{_PAIR_OF_QUERY}(?:&{_PAIR_OF_QUERY}){{0,20}}"  # behind {{url}}, index.php
         # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
         rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
         r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
@@ -459,6 +465,13 @@ def _spans(text: str) -> Iterator[Span]:
             if "*" not in before and _may_close_words(text, start):
                 place = start + max(1, len(before))
                 continue
+        elif kind == "code" and text[end - 1] == "_" and _OPENING_LINE.search(text, max(0, start - 200), start):
+            end -= len(match[0]) - len(match[0].rstrip("_"))  # of _see `x`_, words in italics
+        elif kind == "escape" and text[end - 1] != "\\":
+            # The backslash of %s\%s and {a}\{b}; \{dog\} has words between two escapes.
+            behind = pattern.match(text, end - 1)
+            if behind and behind.lastgroup == "placeholder" and "\\" not in behind[0]:
+                end -= 1
         place = end
         kinds = {
             "escape": SpanKind.TAG,
@@ -472,6 +485,7 @@ def _spans(text: str) -> Iterator[Span]:
         yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
 
 
+_OPENING_LINE = re.compile(r"(?<![\w`])__?(?=[^\s_]|\Z)")
 _OPENING_STAR = re.compile(r"(?<![\w*/.])\*{1,3}(?=\w)")
 
 

@@ -586,3 +586,15 @@ def test_a_finished_catalogue_of_a_third_language_stays() -> None:
         .replace('msgid ""\nmsgstr "le chien"\n', 'msgid ""\nmsgstr ""\n')
     )
     assert translated(read_po(text.encode())) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("Open %s\\\\%s or {dog}\\\\{cat}", "OPEN %s\\\\%s OR {dog}\\\\{cat}"),
+        ("Put ``house``. Then press :menu:`Open` now.", "PUT ``house``. THEN PRESS :menu:`Open` NOW."),
+        ("Visit {url}/the/house?login to see", "VISIT {url}/the/house?login TO SEE"),
+    ],
+)
+def test_placeholders_codes_and_addresses_stay(source: str, wanted: str) -> None:
+    assert f'msgstr "{wanted}"' in translated(read_po(f'msgid "{source}"\nmsgstr ""\n'.encode()))
