@@ -272,6 +272,15 @@ def test_a_number_that_the_model_loses_has_a_stand_in_that_it_copies(line: str, 
     assert not translation.is_in_pieces
 
 
+@pytest.mark.parametrize("unit", ["minutes", "Minuten", "minutos", "minuti"])
+def test_a_word_of_the_source_behind_a_time_stays(unit: str) -> None:
+    def in_french(text: str) -> list[str]:
+        return [re.sub(rf"\b25 {unit}", "25 minutes", text.replace("3:45", "dix"))]
+
+    languages = {"minutes": "en", "Minuten": "de", "minutos": "es", "minuti": "it"}[unit], "fr"
+    assert translated(f"see 3:45 {unit}.", in_french, languages=languages) == "see 3:45 minutes."
+
+
 def test_further_stand_ins_follow_where_the_first_are_lost() -> None:
     def copies_one(text: str) -> list[str]:
         return [re.sub(r"(?!15)\b\d+", "some", text)]

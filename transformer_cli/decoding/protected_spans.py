@@ -116,11 +116,14 @@ _HALF_OF_DAY = re.compile(r"\s?[ap](?:m\b|\.\s?m(?:\.(?=\s*\S)|\b))", re.IGNOREC
 # Behind the stand-in of a clock time, in place of its minutes: "at 25" is "à 25 heures", but 10:45 needs no word.
 _WORDS_FOR_HOURS = {"fr": r"\s?(?:heures?|h)\b"}
 # A clock time, date, share or amount has its unit, but its stand-in has none: "at 25" may become "à 25 ans", as if it were an age.
-_WITH_UNIT = re.compile(
-    rf"{_CLOCK.pattern}|\d{{1,4}}([./-])\d{{1,2}}\1\d{{1,4}}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*"
-)
+_WITH_UNIT = re.compile(r"\d{1,2}:\d{2}|\d{1,4}([./-])\d{1,2}\1\d{1,4}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*")
 _OTHER_UNITS = {"fr": r"\s(?:ans?|années?|personnes?|euros?|minutes?|jours?)\b"}
-_UNIT_IN_SOURCE = re.compile(r"\s?-?(?:years?|people|persons?|euros?|minutes?|days?|old)\b", re.IGNORECASE)
+# Of de, en, es, it, nl and pt: a song of 3:45 minutes keeps its word.
+_UNIT_IN_SOURCE = re.compile(
+    r"\s?-?(?:years?|old|jahren?|jaar|a[n\u00f1]os?|ann[oi]|people|persons?|personen|leuten?|mensen|personas?|person[ae]|pessoas?"
+    r"|euros?|minut(?:es?|en?|os?|i)|days?|tagen?|dag(?:en)?|d[i\u00ed]as?|giorn[oi])\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
