@@ -380,7 +380,7 @@ class _DrawnSplits(LanguageData):
     temperature: Annotated[float, Field(strict=True, gt=1.0, le=1000.0)] | None = None
     """Sampling temperature T of several corpora, instead of weights: the share of a corpus in an epoch is proportional to n^(1 / T), where n is the number of its training pairs; an epoch has as many pairs as all corpora together (Arivazhagan et al. 2019, who use 5). Absent: the weights decide."""
     reversed_epochs: Count | None = None
-    """In so many first epochs, read each training pair also the other way round, with the tag <REVERSED> before the source: a small corpus then teaches more, and the last epochs teach the wanted direction alone (Gao et al. 2022, section 2.3). Translations need no tag. Needs tokenizer.shared."""
+    """Number of epochs at the beginning in which each training pair is also read the other way round, with the tag <REVERSED> before the source: a small corpus then teaches more. Later epochs read the wanted direction alone; absent: all do. Recipe: Gao et al. 2022. Translations need no tag. Needs tokenizer.shared."""
     streaming: Switch = False
     """For corpora that no disk holds: read the training pairs from the corpus while the model trains, in each epoch again, and keep no copy of them. They are shuffled, sorted by length and searched for duplicates among 50,000 pairs at a time, so the corpus should be in random order. Every corpus needs a split, and training.max_steps ends the run."""
     tokenizer_pairs: Count | None = None

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the module `typing` itself is not needed here
     from collections.abc import Callable
     from types import FrameType
-    from typing import Any, ClassVar
+    from typing import Any
 
     Handler = Callable[[int, FrameType | None], None]
 
@@ -40,10 +40,11 @@ system has sent to it and to all processes."""
 class _Ending:
     """How this process ends after a signal; `_ending` is the only object of this class."""
 
-    signal_number: int | None = None
-    num_blocks = 0
-    """Number of nested `ended_after` blocks in which the main thread is."""
-    cleanups: ClassVar[dict[object, Callable[[], Any]]] = {}
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self.num_blocks = 0
+        """Number of nested `ended_after` blocks in which the main thread is."""
+        self.cleanups: dict[object, Callable[[], Any]] = {}
 
     def note(self, signal_number: int, frame: FrameType | None) -> None:
         """Signal handler: end the process now, or after the block that must not be interrupted."""

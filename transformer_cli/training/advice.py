@@ -140,7 +140,7 @@ class Plan:
             later = "the weights of data.corpora change later"
             if until := _reversed_epochs(config):
                 rest = 2 * max(0.0, self.num_steps / self.updates_per_epoch - until)
-                later = f"{until:,} such epochs read each pair the other way round, too, then {rest:,.1f} epochs of half as many do not"
+                later = f"epochs that read each pair the other way round, too: {until:,}; then {rest:,.1f} of half as many updates"
             epochs = f"{self.updates_per_epoch:,} of them in the first epoch; {later}"
         return [
             f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
@@ -300,10 +300,10 @@ def _reversed_epochs(config: Config) -> int:
 
 def _of_reversed_pairs(until: int, plan: Plan) -> str:
     fitting = max(1, round(_SHARE_OF_REVERSED * plan.num_steps / plan.updates_per_epoch))
-    left = max(0, plan.num_steps - until * plan.updates_per_epoch)
+    taken = min(plan.num_steps, until * plan.updates_per_epoch)
     return (
-        f"data.reversed_epochs is {until:,}, and so many epochs have about {until * plan.updates_per_epoch:,} updates, so {left:,} of the {plan.num_steps:,} are "
-        f"left for the wanted direction alone: {fitting:,} would leave {1 - _SHARE_OF_REVERSED:.0%} of them"
+        f"data.reversed_epochs: {until:,} takes about {taken:,} of the {plan.num_steps:,} updates, so {plan.num_steps - taken:,} are left for the wanted "
+        f"direction alone; {fitting:,} would leave {1 - _SHARE_OF_REVERSED:.0%}"
     )
 
 

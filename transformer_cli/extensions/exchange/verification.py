@@ -43,7 +43,7 @@ GREEDY = DecodingConfig(beam_size=1, allow_unknown=False)
 MIN_CHRF = 70.0
 """A quantised model whose translations are farther from ours than this is refused."""
 MIN_CHRF_OF_RANDOM_WORDS = 45.0
-"""No sentence decides what follows in these, so small roundings change more: 62 with the small model that comes along, whose sentences reach 98."""
+"""The same for texts of random words, in which rounding changes more: the small model that comes along has 62 there, and 98 on sentences."""
 _RANDOM_WORDS = "texts of random words"
 
 
