@@ -278,7 +278,8 @@ class _Careful:
             UsageError: an option is given twice, is unknown or has a wrong value, the name of a file is empty, or an
                 option was left out.
         """
-        _check_arguments(self, ctx, args)
+        if not (ctx.resilient_parsing or set(args) & {"-h", "--help"}):
+            _check_arguments(self, ctx, args)
         given = list(args)
         try:
             return super().parse_args(ctx, args)  # type: ignore[misc]  # Typer's class has it
@@ -344,10 +345,16 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
 
 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
-    if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
-        return
-    _require_whole_words(command, ctx, args)
-    _require_two_dashes(command, ctx, args)
+    # What a shell has divided has no spaces, and stands beside another word that is no option.
+    may_be_divided = any(
+        " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
+    )
+    if ctx.parent is not None and may_be_divided:
+        from transformer_cli.commands.command_line import require_whole_words
+
+        require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))
+    if any(map(_WITH_ONE_DASH.fullmatch, args)):
+        _require_two_dashes(command, ctx, args)
     try:
         values, others, order = command.make_parser(ctx).parse_args(list(args))
     except Exception as error:
@@ -403,17 +410,6 @@ def _with_value(command: Any, ctx: Any) -> set[str]:
         if option.param_type_name == "option" and not getattr(option, "is_flag", False)
         for name in option.opts
     }
-
-
-def _require_whole_words(command: Any, ctx: Any, args: list[str]) -> None:
-    # What a shell has divided has no spaces, and stands beside another word that is no option.
-    may_be_divided = any(
-        " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
-    )
-    if ctx.parent is not None and may_be_divided:
-        from transformer_cli.commands.command_line import require_whole_words
-
-        require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))
 
 
 def _check_overrides(values: dict[str, Any]) -> None:
@@ -477,6 +473,8 @@ class SentenceCommand(CarefulCommand):
             UsageError: the command line is wrong, and an argument looks like a sentence.
         """
         given = list(itertools.takewhile(lambda argument: argument != "--", args))
+        if not any(map(_SENTENCE.fullmatch, given)):
+            return super().parse_args(ctx, args)
         with_value = _with_value(self, ctx)
         sentences = [
             argument
@@ -602,8 +600,24 @@ def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
     if os.environ.get("_TFM_COMPLETE") == "complete_bash":
         completion.join_words_of_bash()
-    with errors_as_exit_codes():
-        app(prog_name="tfm")
+    _prepare_streams()
+    try:
+        try:
+            app(prog_name="tfm")
+        finally:
+            sys.stdout.flush()
+    except SystemExit as error:  # Typer turns a BrokenPipeError into one
+        if type(error.__context__) is BrokenPipeError:
+            _end_like_cat()
+        raise
+    except BaseException as error:  # a panic in Rust is a BaseException
+        _exit_after(error)
+        raise
+    finally:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):  # standard error is closed, or its terminal is gone
+            _send_nowhere(sys.stderr)
 
 
 # How a command ends after any error: with one message, one exit code, and no traceback.
@@ -628,27 +642,8 @@ _NO_THREAD = (
 )
 
 
-@contextlib.contextmanager
-def errors_as_exit_codes() -> Iterator[None]:
-    """The block of the command line of this process: every error in it becomes one message and an exit code."""
-    _prepare_streams()
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BaseException as error:  # a panic in Rust is a BaseException
-        _exit_after(error)
-        raise
-    finally:
-        try:
-            sys.stderr.flush()
-        except (OSError, ValueError):  # standard error is closed, or its terminal is gone
-            _send_nowhere(sys.stderr)
-
-
 def _exit_after(error: BaseException) -> None:
-    """Show the message of an error and exit with its code; return if the error is an exit itself."""
+    """Show the message of an error and exit with its code; return if a closed pipe did not end the process."""
     if isinstance(error, TfmError):
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
@@ -656,12 +651,8 @@ def _exit_after(error: BaseException) -> None:
             meant = for_shell(os.path.expanduser(home[1]))
             error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"
         _exit_with_error(f"tfm: {error}", error.exit_code)
-    if isinstance(error, BrokenPipeError | SystemExit):  # typer turns a BrokenPipeError into a SystemExit
-        if BrokenPipeError in (
-            type(error),
-            type(error.__context__),
-        ):  # the reader has closed the pipe
-            _end_like_cat()
+    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
+        _end_like_cat()
         return
     if is_out_of_memory(error):
         if "thread" in str(error).casefold():
