@@ -424,7 +424,7 @@ class TrainingConfig(Section):
             )
         if self.schedule == "warmup_stable_decay":
             self._require_room_for_the_decay()
-        lowest, patience = self.min_learning_rate, self.patience_of_plateau
+        lowest, patience = self.min_learning_rate, self.patience and self.patience_of_plateau
         if lowest is not None and lowest >= self.peak_learning_rate:
             raise ValueError(
                 f"min_learning_rate ({lowest:g}) must be below learning_rate ({self.peak_learning_rate:g})"
