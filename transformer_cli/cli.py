@@ -279,6 +279,16 @@ class _Careful:
                 option was left out.
         """
         if not (ctx.resilient_parsing or set(args) & {"-h", "--help"}):
+            # What a shell has divided has no spaces, and stands beside another word that is no option.
+            may_be_divided = any(
+                " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
+            )
+            if ctx.parent is not None and may_be_divided:
+                from transformer_cli.commands.command_line import require_whole_words
+
+                require_whole_words(ctx.command_path, args, has_sentences=isinstance(self, SentenceCommand))
+            if any(map(_WITH_ONE_DASH.fullmatch, args)):
+                _require_two_dashes(self, ctx, args)
             _check_arguments(self, ctx, args)
         given = list(args)
         try:
@@ -345,35 +355,43 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
 
 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
-    # What a shell has divided has no spaces, and stands beside another word that is no option.
-    may_be_divided = any(
-        " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
-    )
-    if ctx.parent is not None and may_be_divided:
-        from transformer_cli.commands.command_line import require_whole_words
-
-        require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))
-    if any(map(_WITH_ONE_DASH.fullmatch, args)):
-        _require_two_dashes(command, ctx, args)
+    """Refuse what the parser would pass over, or take for something else than is meant."""
     try:
         values, others, order = command.make_parser(ctx).parse_args(list(args))
     except Exception as error:
-        if hasattr(error, "possibilities"):  # only an unknown option has them
-            from transformer_cli.commands.unknown_names import unknown_option
-
-            unknown: Any = error
-            raise unknown_option(command, ctx, args, unknown.option_name, unknown.possibilities) from error
-        if incomplete := _incomplete(command, ctx, error):
-            raise incomplete from error
+        if refused := _no_such_option(command, ctx, args, error) or _incomplete(command, ctx, error):
+            raise refused from error
         raise
     if values.get("beam_size") is not None:
         _check_overrides(values)
     for option in command.get_params(ctx):
-        if option.name in values and option.param_type_name == "option" and not option.is_flag:
-            _check_option(option, values[option.name], order.count(option))
+        if option.name not in values or option.param_type_name != "option" or option.is_flag:
+            continue
+        name, value, count = option.opts[0], values[option.name], order.count(option)
+        if count > 1 and not option.multiple:
+            raise UsageError(
+                f"{name}: given {count} times, but it takes one value",
+                hint=f"leave one {name} on the command line",
+            )
+        if value == "" and name in _FILES:
+            raise UsageError(f"{name}: the name of the file is empty", hint="give a file")
+        if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
+            raise UsageError(
+                f"{name} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
+                hint=f"give a file in it: {name} {for_shell(value + 'NAME')}",
+            )
     if others and others[0] not in getattr(command, "commands", {}):
         _require_no_near_command(command, ctx, others[0])
         _check_others(ctx, values, others)
+
+
+def _no_such_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError | None:
+    """The error for an option that the command does not have; None for any other one."""
+    if not hasattr(error, "possibilities"):  # only an unknown option has them
+        return None
+    from transformer_cli.commands.unknown_names import unknown_option
+
+    return unknown_option(command, ctx, args, error.option_name, error.possibilities)
 
 
 def _require_no_near_command(command: Any, ctx: Any, name: str) -> None:
@@ -445,21 +463,6 @@ def _check_others(ctx: Any, values: dict[str, Any], others: list[str]) -> None:
         raise UsageError(
             f"{others[0]}: an argument, where an option is expected",
             hint=f"did you mean --{name} {for_shell(others[0])}?",
-        )
-
-
-def _check_option(option: Any, value: Any, count: int) -> None:
-    if count > 1 and not option.multiple:
-        raise UsageError(
-            f"{option.opts[0]}: given {count} times, but it takes one value",
-            hint=f"leave one {option.opts[0]} on the command line",
-        )
-    if value == "" and option.opts[0] in _FILES:
-        raise UsageError(f"{option.opts[0]}: the name of the file is empty", hint="give a file")
-    if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
-        raise UsageError(
-            f"{option.opts[0]} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
-            hint=f"give a file in it: {option.opts[0]} {for_shell(value + 'NAME')}",
         )
 
 

@@ -429,11 +429,13 @@ def output_bytes(
         pipeline: the one that made the translations.
         output: the file into which they go; None: standard output, which may be a terminal.
     """
-    lines = [line for one in translations for line in output_lines(one, pipeline, options)]
+    ends: Iterable[str] = repeat("\n")
+    if options.num_best or options.alignment or options.as_json or options.mark:
+        lines = [line for one in translations for line in output_lines(one, pipeline, options)]
+    else:
+        lines, ends = [one.text for one in translations], [line.end for line in window]
     if output is None and sys.stdout.isatty():
         lines = list(map(escaped, lines))
-    is_text_only = not (options.num_best or options.alignment or options.as_json or options.mark)
-    ends = (line.end for line in window) if is_text_only else repeat("\n")
     return "".join(map(str.__add__, lines, ends)).encode()
 
 
