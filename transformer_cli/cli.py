@@ -251,23 +251,6 @@ _DEBUG = "debug"
 DebugOption = Annotated[bool, typer.Option(f"--{_DEBUG}", help="Show the traceback of an error.")]
 
 
-def with_debug(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a command with the option --debug after its own; only the class of the command reads the option."""
-    signature = inspect.signature(function, eval_str=True)
-    if _DEBUG in signature.parameters:
-        return function
-
-    @functools.wraps(function)
-    def command(*arguments: Any, debug: bool = False, **options: Any) -> Any:
-        return function(*arguments, **options)
-
-    debug = inspect.Parameter(_DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption)
-    parameters = [*signature.parameters.values(), debug]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
-
-
 class _Careful:
     """Before the class of Typer for a command or a group: refuses what the parser would pass over, and begins the log."""
 
@@ -511,21 +494,34 @@ class Commands(Mapping[str, Any]):
     _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            entry, app = self.table[name], typer.Typer(add_completion=False, rich_markup_mode=None)
-            function, epilog = with_debug(resolve_name(entry.place)), f"Example: {entry.example}"
-            if entry.commands:
-                app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(function)
-                made: Any = get_group(app)
-                made.name, made.commands = name, Commands(entry.commands)
-            else:
-                kind = SentenceCommand if entry.takes_sentences else CarefulCommand
-                app.command(name=name, cls=kind, epilog=epilog)(function)
-                made = get_command(app)
-                for option in made.params:
-                    option.process_value = functools.partial(_value_of, option, option.process_value)
-            self._made[name] = made
-        return self._made[name]
+        if name in self._made:
+            return self._made[name]
+        entry = self.table[name]
+        function = resolve_name(entry.place)
+
+        @functools.wraps(function)
+        def command(*arguments: Any, debug: bool = False, **options: Any) -> Any:
+            return function(*arguments, **options)
+
+        # The option --debug stands behind those of the function; only the class of the command reads it.
+        signature = inspect.signature(function, eval_str=True)
+        debug = inspect.Parameter(_DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption)
+        parameters = [*signature.parameters.values(), debug]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        app, epilog = typer.Typer(add_completion=False, rich_markup_mode=None), f"Example: {entry.example}"
+        if entry.commands:
+            app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(command)
+            made: Any = get_group(app)
+            made.name, made.commands = name, Commands(entry.commands)
+        else:
+            kind = SentenceCommand if entry.takes_sentences else CarefulCommand
+            app.command(name=name, cls=kind, epilog=epilog)(command)
+            made = get_command(app)
+            for option in made.params:
+                option.process_value = functools.partial(_value_of, option, option.process_value)
+        self._made[name] = made
+        return made
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table)

@@ -145,15 +145,10 @@ def encode_column(texts: Any, words: Words, end: bytes = b"") -> IdLists:
     if end:
         numbers = np.insert(numbers, np.cumsum(counts), len(entries))
         entries, counts = [*entries, end], counts + 1
-    return _joined([entry or b"" for entry in entries], numbers, counts)
-
-
-def _joined(entries: list[bytes], numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> IdLists:
-    """The entries with these numbers, one after the other, as lists that have so many entries each."""
-    table = IdLists.from_bytes(entries)
+    # The entries with these numbers, one after the other, as lists that have so many entries each.
+    table = IdLists.from_bytes([entry or b"" for entry in entries])
     lengths = table.lengths[numbers]
-    ends = np.cumsum(lengths)
-    places = np.repeat(table.starts[numbers] - (ends - lengths), lengths)
+    places = np.repeat(table.starts[numbers] - (np.cumsum(lengths) - lengths), lengths)
     places += np.arange(len(places))
     return IdLists(table.ids[places], np.add.reduceat(lengths, np.cumsum(counts) - counts))
 
@@ -211,7 +206,6 @@ def text_column(texts: Sequence[str]) -> Any:
     Args:
         texts: without lone surrogates; at most 2 GiB of UTF-8 together.
     """
-    import numpy as np
     import pyarrow as pa
 
     encoded = list(map(str.encode, texts))
@@ -230,7 +224,6 @@ def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> 
     Args:
         numbers: they fit in the type.
     """
-    import numpy as np
     import pyarrow as pa
 
     values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
@@ -239,6 +232,5 @@ def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> 
 
 def numbers_of(column: Any) -> "NDArray[Any]":
     """The numbers of an array of pyarrow without missing values, not copied."""
-    import numpy as np
 
     return np.from_dlpack(column)

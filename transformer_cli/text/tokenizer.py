@@ -286,7 +286,7 @@ class Tokenizer:
     def to_file(self) -> bytes:
         """The content of the file of this tokenizer: a tokenizer.json, or an .spm file of SentencePiece."""
         layout = self.parts.layout
-        return layout.content if layout.is_of_library else self.to_json().encode()
+        return layout.content if layout.is_of_library else tokenizer_file.write(self.parts).encode()
 
     @classmethod
     def from_file(cls, name: str, content: bytes) -> "Tokenizer":
@@ -340,7 +340,8 @@ class Tokenizer:
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        text = without_surrogates(text)
+        if not text.isascii():
+            text = without_surrogates(text)
         ids = self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
         if self._listed is None or self._listed.are_settled(ids):
             return ids

@@ -587,11 +587,17 @@ def read(text: str) -> TokenizerParts:
     layout = _layout_of(kind, found)
     expected = {name: model.get(name) if name in LEARNED else value for name, value in layout.empty_model().items()}
     _check_equal(expected, model, "model.")
-    pieces = _checked_pieces(model, layout)
+    _check_pieces(model, layout)
     if kind == "BPE":
-        _check_merges(model["merges"], model["vocab"])
-    if layout.has_byte_fallback and not set(BYTE_TOKENS) <= set(pieces):
-        raise _refusal("model.vocab does not hold a token for each byte")
+        merges, vocabulary = model["merges"], model["vocab"]
+        if not isinstance(merges, list) or len(merges) > len(vocabulary):
+            raise _refusal("model.merges is not a list of at most one merge per entry")
+        for merge in merges:
+            if not isinstance(merge, list) or [*map(type, merge)] != [str, str]:
+                raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
+            left, right = merge
+            if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
+                raise _refusal(f"model.merges joins {_short(merge)}, which the vocabulary does not hold")
     return TokenizerParts(layout, model)
 
 
@@ -631,9 +637,8 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
             raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
 
 
-def _checked_pieces(model: dict[str, Any], layout: Layout) -> list[str]:
-    """The pieces in the order of their ids, with the unlisted ones behind them."""
-    vocabulary = model["vocab"]
+def _check_pieces(model: dict[str, Any], layout: Layout) -> None:
+    vocabulary = model["vocab"]  # below, the pieces are in the order of their ids, with the unlisted ones behind them
     if layout.kind == "Unigram":
         pieces = _pieces_with_scores(vocabulary, layout, model.get(UNLISTED, []))
     elif not isinstance(vocabulary, dict):
@@ -652,7 +657,8 @@ def _checked_pieces(model: dict[str, Any], layout: Layout) -> list[str]:
     for piece in pieces:
         if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or _SURROGATE.search(piece):
             raise _refusal(f"{_short(piece)} cannot be a piece of text")
-    return pieces
+    if layout.has_byte_fallback and not set(BYTE_TOKENS) <= set(pieces):
+        raise _refusal("model.vocab does not hold a token for each byte")
 
 
 def _pieces_with_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> list[str]:
@@ -667,17 +673,6 @@ def _pieces_with_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> list[
     if len(set(map(layout.entry_of, pieces))) != len(pieces):
         raise _refusal("model.vocab holds a piece twice")
     return pieces
-
-
-def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
-    if not isinstance(merges, list) or len(merges) > len(vocabulary):
-        raise _refusal("model.merges is not a list of at most one merge per entry")
-    for merge in merges:
-        if not isinstance(merge, list) or [*map(type, merge)] != [str, str]:
-            raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
-        left, right = merge
-        if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
-            raise _refusal(f"model.merges joins {_short(merge)}, which the vocabulary does not hold")
 
 
 def _no_constant(name: str) -> None:
