@@ -485,10 +485,10 @@ class WordCache:
         self._num_before: int | None = None
         """The number of ids of the word `a`, when it was asked for."""
         self._pieces = _Bounded(lambda piece: array("I", encode_piece(piece)).tobytes())
-        self.later_words = _Bounded(lambda word: self._plain(word) or self._behind_a_word(word), of_words=True)
+        self.later_words = _Bounded(lambda word: self._plain(word) or self._behind_a_word(word), is_of_words=True)
         self.first_words = _Bounded(
             lambda word: self.later_words[word] if _PLAIN.fullmatch(word) else array("I", encode_text(word)).tobytes(),
-            of_words=True,
+            is_of_words=True,
         )
         self._later_parts = _Bounded(self._behind_a_word)
         self._first_parts = _Bounded(lambda part: array("I", encode_text(part)).tobytes())
@@ -568,15 +568,15 @@ class _Bounded(dict[str, bytes]):
 
     Args:
         encode: the ids of a part.
-        of_words: each part is a single word; KeyError for one that must be encoded together with its neighbours.
+        is_of_words: each part is a single word; KeyError for one that must be encoded together with its neighbours.
     """
 
-    def __init__(self, encode: Callable[[str], bytes], *, of_words: bool = False) -> None:
+    def __init__(self, encode: Callable[[str], bytes], *, is_of_words: bool = False) -> None:
         super().__init__()
-        self._encode, self._of_words = encode, of_words
+        self._encode, self._is_of_words = encode, is_of_words
 
     def __missing__(self, part: str) -> bytes:
-        if self._of_words and not (0 < len(part) <= MAX_CACHED_CHARACTERS and can_be_encoded_alone(part)):
+        if self._is_of_words and not (0 < len(part) <= MAX_CACHED_CHARACTERS and can_be_encoded_alone(part)):
             raise KeyError(part)
         ids = self._encode(part)
         if len(part) <= MAX_CACHED_CHARACTERS:
