@@ -251,23 +251,6 @@ _DEBUG = "debug"
 DebugOption = Annotated[bool, typer.Option(f"--{_DEBUG}", help="Show the traceback of an error.")]
 
 
-def with_debug(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a command with the option --debug after its own; only the class of the command reads the option."""
-    signature = inspect.signature(function, eval_str=True)
-    if _DEBUG in signature.parameters:
-        return function
-
-    @functools.wraps(function)
-    def command(*arguments: Any, debug: bool = False, **options: Any) -> Any:
-        return function(*arguments, **options)
-
-    debug = inspect.Parameter(_DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption)
-    parameters = [*signature.parameters.values(), debug]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
-
-
 class _Careful:
     """Before the class of Typer for a command or a group: refuses what the parser would pass over, and begins the log."""
 
@@ -278,7 +261,18 @@ class _Careful:
             UsageError: an option is given twice, is unknown or has a wrong value, the name of a file is empty, or an
                 option was left out.
         """
-        _check_arguments(self, ctx, args)
+        if not (ctx.resilient_parsing or set(args) & {"-h", "--help"}):
+            # What a shell has divided has no spaces, and stands beside another word that is no option.
+            may_be_divided = any(
+                " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
+            )
+            if ctx.parent is not None and may_be_divided:
+                from transformer_cli.commands.command_line import require_whole_words
+
+                require_whole_words(ctx.command_path, args, has_sentences=isinstance(self, SentenceCommand))
+            if any(map(_WITH_ONE_DASH.fullmatch, args)):
+                _require_two_dashes(self, ctx, args)
+            _check_arguments(self, ctx, args)
         given = list(args)
         try:
             return super().parse_args(ctx, args)  # type: ignore[misc]  # Typer's class has it
@@ -344,29 +338,43 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
 
 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
-    if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
-        return
-    _require_whole_words(command, ctx, args)
-    _require_two_dashes(command, ctx, args)
+    """Refuse what the parser would pass over, or take for something else than is meant."""
     try:
         values, others, order = command.make_parser(ctx).parse_args(list(args))
     except Exception as error:
-        if hasattr(error, "possibilities"):  # only an unknown option has them
-            from transformer_cli.commands.unknown_names import unknown_option
-
-            unknown: Any = error
-            raise unknown_option(command, ctx, args, unknown.option_name, unknown.possibilities) from error
-        if incomplete := _incomplete(command, ctx, error):
-            raise incomplete from error
+        if refused := _no_such_option(command, ctx, args, error) or _incomplete(command, ctx, error):
+            raise refused from error
         raise
     if values.get("beam_size") is not None:
         _check_overrides(values)
     for option in command.get_params(ctx):
-        if option.name in values and option.param_type_name == "option" and not option.is_flag:
-            _check_option(option, values[option.name], order.count(option))
+        if option.name not in values or option.param_type_name != "option" or option.is_flag:
+            continue
+        name, value, count = option.opts[0], values[option.name], order.count(option)
+        if count > 1 and not option.multiple:
+            raise UsageError(
+                f"{name}: given {count} times, but it takes one value",
+                hint=f"leave one {name} on the command line",
+            )
+        if value == "" and name in _FILES:
+            raise UsageError(f"{name}: the name of the file is empty", hint="give a file")
+        if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
+            raise UsageError(
+                f"{name} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
+                hint=f"give a file in it: {name} {for_shell(value + 'NAME')}",
+            )
     if others and others[0] not in getattr(command, "commands", {}):
         _require_no_near_command(command, ctx, others[0])
         _check_others(ctx, values, others)
+
+
+def _no_such_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError | None:
+    """The error for an option that the command does not have; None for any other one."""
+    if not hasattr(error, "possibilities"):  # only an unknown option has them
+        return None
+    from transformer_cli.commands.unknown_names import unknown_option
+
+    return unknown_option(command, ctx, args, error.option_name, error.possibilities)
 
 
 def _require_no_near_command(command: Any, ctx: Any, name: str) -> None:
@@ -405,17 +413,6 @@ def _with_value(command: Any, ctx: Any) -> set[str]:
     }
 
 
-def _require_whole_words(command: Any, ctx: Any, args: list[str]) -> None:
-    # What a shell has divided has no spaces, and stands beside another word that is no option.
-    may_be_divided = any(
-        " " not in one + other and "-" not in (one[:1], other[:1]) for one, other in itertools.pairwise(args)
-    )
-    if ctx.parent is not None and may_be_divided:
-        from transformer_cli.commands.command_line import require_whole_words
-
-        require_whole_words(ctx.command_path, args, has_sentences=isinstance(command, SentenceCommand))
-
-
 def _check_overrides(values: dict[str, Any]) -> None:
     """Refuse a beam size that is given in both ways: one would win silently. Of several --set, the last one counts."""
     settings = [override.partition("=")[0].strip() for override in values.get("overrides") or ()]
@@ -452,21 +449,6 @@ def _check_others(ctx: Any, values: dict[str, Any], others: list[str]) -> None:
         )
 
 
-def _check_option(option: Any, value: Any, count: int) -> None:
-    if count > 1 and not option.multiple:
-        raise UsageError(
-            f"{option.opts[0]}: given {count} times, but it takes one value",
-            hint=f"leave one {option.opts[0]} on the command line",
-        )
-    if value == "" and option.opts[0] in _FILES:
-        raise UsageError(f"{option.opts[0]}: the name of the file is empty", hint="give a file")
-    if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
-        raise UsageError(
-            f"{option.opts[0]} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
-            hint=f"give a file in it: {option.opts[0]} {for_shell(value + 'NAME')}",
-        )
-
-
 class SentenceCommand(CarefulCommand):
     """A command that says how to give a sentence that begins with a dash."""
 
@@ -477,6 +459,8 @@ class SentenceCommand(CarefulCommand):
             UsageError: the command line is wrong, and an argument looks like a sentence.
         """
         given = list(itertools.takewhile(lambda argument: argument != "--", args))
+        if not any(map(_SENTENCE.fullmatch, given)):
+            return super().parse_args(ctx, args)
         with_value = _with_value(self, ctx)
         sentences = [
             argument
@@ -510,21 +494,34 @@ class Commands(Mapping[str, Any]):
     _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            entry, app = self.table[name], typer.Typer(add_completion=False, rich_markup_mode=None)
-            function, epilog = with_debug(resolve_name(entry.place)), f"Example: {entry.example}"
-            if entry.commands:
-                app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(function)
-                made: Any = get_group(app)
-                made.name, made.commands = name, Commands(entry.commands)
-            else:
-                kind = SentenceCommand if entry.takes_sentences else CarefulCommand
-                app.command(name=name, cls=kind, epilog=epilog)(function)
-                made = get_command(app)
-                for option in made.params:
-                    option.process_value = functools.partial(_value_of, option, option.process_value)
-            self._made[name] = made
-        return self._made[name]
+        if name in self._made:
+            return self._made[name]
+        entry = self.table[name]
+        function = resolve_name(entry.place)
+
+        @functools.wraps(function)
+        def command(*arguments: Any, debug: bool = False, **options: Any) -> Any:
+            return function(*arguments, **options)
+
+        # The option --debug stands behind those of the function; only the class of the command reads it.
+        signature = inspect.signature(function, eval_str=True)
+        debug = inspect.Parameter(_DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption)
+        parameters = [*signature.parameters.values(), debug]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        app, epilog = typer.Typer(add_completion=False, rich_markup_mode=None), f"Example: {entry.example}"
+        if entry.commands:
+            app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(command)
+            made: Any = get_group(app)
+            made.name, made.commands = name, Commands(entry.commands)
+        else:
+            kind = SentenceCommand if entry.takes_sentences else CarefulCommand
+            app.command(name=name, cls=kind, epilog=epilog)(command)
+            made = get_command(app)
+            for option in made.params:
+                option.process_value = functools.partial(_value_of, option, option.process_value)
+        self._made[name] = made
+        return made
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table)
@@ -602,8 +599,24 @@ def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
     if os.environ.get("_TFM_COMPLETE") == "complete_bash":
         completion.join_words_of_bash()
-    with errors_as_exit_codes():
-        app(prog_name="tfm")
+    _prepare_streams()
+    try:
+        try:
+            app(prog_name="tfm")
+        finally:
+            sys.stdout.flush()
+    except SystemExit as error:  # Typer turns a BrokenPipeError into one
+        if type(error.__context__) is BrokenPipeError:
+            _end_like_cat()
+        raise
+    except BaseException as error:  # a panic in Rust is a BaseException
+        _exit_after(error)
+        raise
+    finally:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):  # standard error is closed, or its terminal is gone
+            _send_nowhere(sys.stderr)
 
 
 # How a command ends after any error: with one message, one exit code, and no traceback.
@@ -628,27 +641,8 @@ _NO_THREAD = (
 )
 
 
-@contextlib.contextmanager
-def errors_as_exit_codes() -> Iterator[None]:
-    """The block of the command line of this process: every error in it becomes one message and an exit code."""
-    _prepare_streams()
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BaseException as error:  # a panic in Rust is a BaseException
-        _exit_after(error)
-        raise
-    finally:
-        try:
-            sys.stderr.flush()
-        except (OSError, ValueError):  # standard error is closed, or its terminal is gone
-            _send_nowhere(sys.stderr)
-
-
 def _exit_after(error: BaseException) -> None:
-    """Show the message of an error and exit with its code; return if the error is an exit itself."""
+    """Show the message of an error and exit with its code; return if a closed pipe did not end the process."""
     if isinstance(error, TfmError):
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
@@ -656,12 +650,8 @@ def _exit_after(error: BaseException) -> None:
             meant = for_shell(os.path.expanduser(home[1]))
             error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"
         _exit_with_error(f"tfm: {error}", error.exit_code)
-    if isinstance(error, BrokenPipeError | SystemExit):  # typer turns a BrokenPipeError into a SystemExit
-        if BrokenPipeError in (
-            type(error),
-            type(error.__context__),
-        ):  # the reader has closed the pipe
-            _end_like_cat()
+    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
+        _end_like_cat()
         return
     if is_out_of_memory(error):
         if "thread" in str(error).casefold():

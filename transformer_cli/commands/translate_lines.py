@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -143,12 +143,38 @@ def translate_lines(
 
         talk(translator, options, output)
         return
-    counts = _Counts(translator, options)
+    # In batches of lines: each is translated before the next one is asked for.
+    if given is None or isinstance(given, Path):
+        batches: AbstractContextManager[Iterable[list[str]]] = opened_lines(given)
+    else:
+        # Lone surrogates, which Python makes of bytes that are not UTF-8, become U+FFFD.
+        texts = [os.fsencode(each).decode("utf-8", errors="replace") for each in given]
+        batches = nullcontext([texts[at : at + WINDOW_LINES] for at in range(0, len(texts), WINDOW_LINES)])
+    of_file = given if isinstance(given, Path) else None
+    _write_translations(batches, of_file, output, loaded, translator, options)
+
+
+def _write_translations(
+    batches: AbstractContextManager[Iterable[list[str]]],
+    of_file: Path | None,
+    output: Path | None,
+    loaded: LoadedRun,
+    translator: Translator,
+    options: TranslateOptions,
+) -> None:
+    """Translate the input and write the output, window by window; at the end, tell what was counted over all lines.
+
+    Args:
+        batches: the lines of the input, when it is opened.
+        of_file: the file in which they stand; None: arguments, or standard input.
+    """
+    unknown_words, num_from_memory = UnknownWords(), 0
+    glossary_use = GlossaryUse() if options.glossary is not None else None
+    drift = drift_of(translator) if translator.estimates else None
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-        windows = input_lines(opened.enter_context(_opened_windows(given)), options)
+        windows, num_done = input_lines(opened.enter_context(batches), options), 0
         write: Write
-        num_done = 0
         if options.resume and output is not None:
             from transformer_cli.commands.unfinished_output import opened_unfinished, translation_conditions
 
@@ -158,45 +184,28 @@ def translate_lines(
             windows, write = unfinished.remaining(windows), unfinished.write
         else:
             write = opened.enter_context(opened_output(output))
-        advance = opened.enter_context(_progress(given, output, num_done))
+        advance = opened.enter_context(_progress(of_file, output, num_done))
         for window in windows:
             translations = translator.translate_window(window, with_details=options.any_details)
             data = output_bytes(window, translations, translator.pipeline, options, output)
             with ended_after():
                 write(data)
             advance(len(window))
-            counts.add(translations)
-    counts.report()
-
-
-class _Counts:
-    """What is counted over all lines, and told at their end."""
-
-    def __init__(self, translator: Translator, options: TranslateOptions) -> None:
-        self._unknown_words = UnknownWords()
-        self._glossary_use = GlossaryUse() if options.glossary is not None else None
-        self._drift = drift_of(translator) if options.needs_quality else None
-        self._memory = translator.memory
-        self._num_from_memory = 0
-
-    def add(self, translations: Sequence[Translation]) -> None:
-        if self._drift is not None:
-            self._drift.add(translations)
-        for translation in translations:
-            self._num_from_memory += translation.is_from_memory
-            if translation.num_words:  # of a model of subwords, none
-                self._unknown_words.add(translation)
-            if self._glossary_use is not None:
-                self._glossary_use.add(translation)
-
-    def report(self) -> None:
-        if self._unknown_words.num_unknown:
-            self._unknown_words.report()
-        if self._memory is not None:
-            self._memory.report(self._num_from_memory)
-        for each in (self._glossary_use, self._drift):
-            if each is not None:
-                each.report()
+            if drift is not None:
+                drift.add(translations)
+            for translation in translations:
+                num_from_memory += translation.is_from_memory
+                if translation.num_words:  # of a model of subwords, none
+                    unknown_words.add(translation)
+                if glossary_use is not None:
+                    glossary_use.add(translation)
+    if unknown_words.num_unknown:
+        unknown_words.report()
+    if translator.memory is not None:
+        translator.memory.report(num_from_memory)
+    given_by_options: list[GlossaryUse | Drift] = [one for one in (glossary_use, drift) if one is not None]
+    for count in given_by_options:
+        count.report()
 
 
 def drift_of(translator: Translator) -> Drift:
@@ -236,7 +245,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
         translator = _with_replacement(translator, options.dictionary)
-    if options.needs_quality:
+    if options.mark or options.only_green:
         _require_quality(translator, loaded, options)
         translator = replace(translator, estimates=True, only_green=options.only_green)
     return loaded, translator
@@ -420,11 +429,13 @@ def output_bytes(
         pipeline: the one that made the translations.
         output: the file into which they go; None: standard output, which may be a terminal.
     """
-    lines = [line for one in translations for line in output_lines(one, pipeline, options)]
+    ends: Iterable[str] = repeat("\n")
+    if options.num_best or options.alignment or options.as_json or options.mark:
+        lines = [line for one in translations for line in output_lines(one, pipeline, options)]
+    else:
+        lines, ends = [one.text for one in translations], [line.end for line in window]
     if output is None and sys.stdout.isatty():
         lines = list(map(escaped, lines))
-    is_text_only = not (options.num_best or options.alignment or options.as_json or options.mark)
-    ends = (line.end for line in window) if is_text_only else repeat("\n")
     return "".join(map(str.__add__, lines, ends)).encode()
 
 
@@ -663,14 +674,14 @@ def _check_options(options: TranslateOptions) -> None:
     for is_given, option in ((options.details, "--details"), (options.attention, "--attention")):
         if is_given and not options.as_json:
             raise UsageError(f"{option} works only with --json", hint=f"add --json, or leave out {option}")
-    if options.needs_quality and options.num_best is not None:
+    if options.num_best is not None and options.needs_quality:
         raise UsageError(
             "--mark and --only-green say something of the best translation, but --n-best prints several",
             hint="leave out --n-best",
         )
     if options.mark and options.alignment and not options.as_json:
         raise UsageError("--mark and --alignment print different columns", hint="add --json, which has both")
-    if options.any_details and options.protects_spans:
+    if options.protects_spans and options.any_details:
         raise UsageError(
             "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
@@ -756,18 +767,6 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
     require_other_file(output, read, "the input")
 
 
-@contextmanager
-def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[list[str]]]:
-    """The input in batches of lines; the caller translates a batch before it asks for the next one."""
-    if given is not None and not isinstance(given, Path):
-        # Lone surrogates, which Python makes of bytes that are not UTF-8, become U+FFFD.
-        texts = [os.fsencode(each).decode("utf-8", errors="replace") for each in given]
-        yield [texts[at : at + WINDOW_LINES] for at in range(0, len(texts), WINDOW_LINES)]
-    else:
-        with opened_lines(given) as batches:
-            yield batches
-
-
 def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) -> None:
     """Refuse --resume for what cannot be read again, or cannot wait beside the output."""
     if not isinstance(given, Path) or not is_regular_file(given):
@@ -777,22 +776,22 @@ def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) ->
 
 
 @contextmanager
-def _progress(given: object, output: Path | None, num_done: int) -> Iterator[Callable[[int], object]]:
+def _progress(of_file: Path | None, output: Path | None, num_done: int) -> Iterator[Callable[[int], object]]:
     """A bar on standard error; yields a function that advances it by a number of lines.
 
     Nothing is shown unless the input is a file, standard error is a terminal, and the translations go elsewhere: into a
     file or a pipe.
 
     Args:
-        given: the input, as of `translate_lines`.
+        of_file: the file of the input, if it is one.
         output: the file of the translations; None: standard output.
         num_done: the number of lines that are done already.
     """
     goes_elsewhere = output is not None or not sys.stdout.isatty()
-    if not (isinstance(given, Path) and is_regular_file(given) and goes_elsewhere and sys.stderr.isatty()):
+    if of_file is None or not (is_regular_file(of_file) and goes_elsewhere and sys.stderr.isatty()):
         yield lambda num_lines: None
         return
     from tqdm import tqdm
 
-    with tqdm(total=count_lines(given), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:
+    with tqdm(total=count_lines(of_file), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:
         yield bar.update

@@ -201,12 +201,12 @@ class DataSection(Section):
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:
         """The directions in which the pairs of a corpus are read, by its index."""
-        return (Direction(self.source_language, self.target_language),)
+        return self.directions
 
     @cached_property  # asked for by nearly every room
     def directions(self) -> tuple[Direction, ...]:
         """All directions of the corpora, each once, in the order of the corpora."""
-        return self.directions_of(0)
+        return (Direction(self.source_language, self.target_language),)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As of pydantic; the directions are found anew, because an update may change the languages."""
@@ -224,7 +224,8 @@ class LanguageData(DataSection):
     target_tag: Switch = False
     """Read a tag such as <2it> before each source also if the data have one target language only: needed to fine-tune a model of several target languages on one of them. With several target languages there is always a tag."""
 
-    def directions_of(self, corpus: int) -> tuple[Direction, ...]:
+    @cached_property
+    def directions(self) -> tuple[Direction, ...]:
         written = Direction(self.source_language, self.target_language)
         return (written, written.reverse) if self.both_directions else (written,)
 

@@ -39,23 +39,19 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
             f"{origin}: a config is a mapping of sections, found {_kind(settings)}",
             hint="start from a config that comes with tfm, such as en-it.yaml",
         )
-    for override in _texts(overrides):
+    texts = [overrides] if isinstance(overrides, str) else list(overrides)
+    if isinstance(overrides, dict) or not all(isinstance(one, str) for one in texts):
+        raise _no_texts(overrides)
+    for override in texts:
         apply_override(settings, override)
     return check_settings(settings, origin)
 
 
-def _texts(overrides: Any) -> list[str]:
-    """The overrides that a Python program gives.
-
-    Raises:
-        ConfigError: they are no texts, such as the mapping {"seed": 3}.
-    """
-    texts = [overrides] if isinstance(overrides, str) else list(overrides)
-    if not isinstance(overrides, dict) and all(isinstance(one, str) for one in texts):
-        return texts
+def _no_texts(overrides: Any) -> ConfigError:
+    """The error for overrides of a Python program that are no texts, such as the mapping {"seed": 3}."""
     given = overrides if isinstance(overrides, dict) else {}
     meant = [f"{name}={json.dumps(value)}" for name, value in given.items() if isinstance(value, int | float | str)]
-    raise ConfigError(
+    return ConfigError(
         f"overrides: a list of texts such as 'section.field=value' is expected, found {shortened(repr(overrides), 60)}",
         hint=f"write {json.dumps(meant or ['seed=3', 'training.max_steps=100'])}",
     )
@@ -151,6 +147,10 @@ def _kind(value: Any) -> str:
 
 
 _ENDINGS = (".yaml", ".yml")
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SHIPPED = _PACKAGE / "configs"  # in an installed package
+if not _SHIPPED.is_dir():
+    _SHIPPED = _PACKAGE.parent / "configs"  # in a clone of the repository
 
 
 def find_config(path: str | os.PathLike[str]) -> Path:
@@ -195,14 +195,7 @@ def _refuse_corpus(file: Path) -> None:
 
 def shipped_configs() -> dict[str, Path]:
     """The configs that come with the package: names for --config, and paths."""
-    folder = _shipped_folder()
-    return {str(file.relative_to(folder)): file for file in sorted(folder.rglob("*.yaml"))}
-
-
-def _shipped_folder() -> Path:
-    package = Path(__file__).resolve().parents[1]
-    folder = package / "configs"  # in an installed package
-    return folder if folder.is_dir() else package.parent / "configs"  # in a clone of the repository
+    return {str(file.relative_to(_SHIPPED)): file for file in sorted(_SHIPPED.rglob("*.yaml"))}
 
 
 _MOST_NEAREST = 3
@@ -217,7 +210,7 @@ def _suggestion(path: Path, shipped: list[str]) -> str:
     if nearest:
         return f"did you mean {nearest[0]}?"
     nearest = _nearest(path.name, shipped, least_similarity=0.0)
-    return f"the nearest of those that come with tfm: {', '.join(nearest)}; all {len(shipped)} are in the folder {_shipped_folder()}"
+    return f"the nearest of those that come with tfm: {', '.join(nearest)}; all {len(shipped)} are in the folder {_SHIPPED}"
 
 
 def _nearest(wanted: str, names: list[str], least_similarity: float = 0.6) -> list[str]:
@@ -253,15 +246,12 @@ class _Name(NamedTuple):
 
 
 class _Override(NamedTuple):
-    """An override: its text, the parts of the setting's name, and the value."""
+    """An override: its text, the parts of the setting's name, its name with dots, and the value."""
 
     text: str
     names: tuple[_Name, ...]
+    setting: str
     value: Any
-
-    def path(self, length: int | None = None) -> str:
-        """The name of the setting with dots, or of the section that its first `length` parts name."""
-        return ".".join(name.text for name in self.names[:length])
 
     def refusal(self, problem: str, *, hint: str | None = None) -> ConfigError:
         return ConfigError(f"--set {shortened(self.text, 200)}: {problem}", hint=hint)
@@ -274,7 +264,7 @@ def apply_override(settings: dict[str, Any], override: str) -> None:
         ConfigError: the override is not of the form `section.field=value`, or it leads to no section.
     """
     parsed = _parse(override)
-    if parsed.path() == "model.preset":
+    if parsed.setting == "model.preset":
         _require_effect_of_preset(settings, parsed)
     *parents, last = parsed.names
     section: Any = settings
@@ -299,7 +289,7 @@ def apply_override(settings: dict[str, Any], override: str) -> None:
 
 def _parse(override: str) -> _Override:
     key, equals, text = override.partition("=")
-    shown = _Override(override, (), None)
+    shown = _Override(override, (), "", None)
     parts = [_PART.fullmatch(part) for part in key.strip().split(".")]
     if None in parts:
         raise shown.refusal(
@@ -328,17 +318,16 @@ def _parse(override: str) -> _Override:
             "no value after the =",
             hint=f"write a value after the =; --set {key.strip()}=null removes a setting that may be absent",
         )
-    return _Override(override, tuple(names), value)
+    return _Override(override, tuple(names), ".".join(name.text for name in names), value)
 
 
 def _no_section(name: _Name, depth: int, override: _Override, settings: Any) -> ConfigError:
     """The error for what stands before a name, and is no section: a list is expected for an index, a section for another name."""
-    where = override.path(depth)
+    where = ".".join(part.text for part in override.names[:depth])
     if not name.is_in_brackets:
         return override.refusal(f"{where} is not a section")
     data = settings.get("data") if isinstance(settings, dict) else None
-    path = override.path()
-    suggestion = f"; did you mean {path}?" if path in set(setting_paths(data)) else ""
+    suggestion = f"; did you mean {override.setting}?" if override.setting in set(setting_paths(data)) else ""
     return override.refusal(f"{where or 'a config'} is not a list{suggestion}")
 
 
@@ -426,7 +415,7 @@ def overridable_setting(override: str, command: Command) -> str:
     Raises:
         ConfigError: it is no setting, a trained model cannot change it, or it has no effect on the command.
     """
-    setting = _parse(override).path()
+    setting = _parse(override).setting
     commands = commands_that_take(setting)
     if command in commands:
         return setting

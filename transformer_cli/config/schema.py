@@ -424,15 +424,15 @@ class TrainingConfig(Section):
             )
         if self.schedule == "warmup_stable_decay":
             self._require_room_for_the_decay()
-        lowest, patience = self.min_learning_rate, self.patience_of_plateau
+        lowest = self.min_learning_rate
         if lowest is not None and lowest >= self.peak_learning_rate:
             raise ValueError(
                 f"min_learning_rate ({lowest:g}) must be below learning_rate ({self.peak_learning_rate:g})"
             )
-        if patience is not None and self.patience is not None and self.patience <= patience:
+        if self.patience is not None and self.patience <= (self.patience_of_plateau or 0):
             raise ValueError(
                 f"patience ({self.patience}) ends the run before the learning rate falls for the first time, "
-                f"after {patience} validations (plateau_patience); raise patience or lower plateau_patience"
+                f"after {self.patience_of_plateau} validations (plateau_patience); raise patience or lower plateau_patience"
             )
         return self
 

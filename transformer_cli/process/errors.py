@@ -11,7 +11,7 @@
     ├── ConfigError             78  a setting does not exist, or its value is not allowed
     └── InterruptedBySignal    128 + the number of the signal: 129, 130 or 143; the state was saved
 
-`exits.errors_as_exit_codes` catches them, prints the message and the hint, and exits with the code.
+`cli.main` catches them, prints the message and the hint, and exits with the code.
 """
 
 

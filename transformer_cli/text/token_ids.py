@@ -1,6 +1,6 @@
 """Token ids of sentences as arrays: lists in one array, padded rows, ids of columns of Arrow; columns of Arrow from and to texts and arrays; and where words begin and end."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -123,10 +123,13 @@ def encode_column(texts: Any, words: Words, end: bytes = b"") -> IdLists:
         column.dictionary_encode() for column in (lists.values, lists.values.take(number_column(starts, pa.int64())))
     )
     # An entry for each different word; `numbers` has the number of its entry for each word of the column.
-    entries = [
-        *_looked_up(later.dictionary.to_pylist(), words.later_words),
-        *_looked_up(first.dictionary.to_pylist(), words.first_words),
-    ]
+    entries = list[bytes | None]()
+    for column, known in ((later, words.later_words), (first, words.first_words)):
+        for word in column.dictionary.to_pylist():
+            try:
+                entries.append(known[word])
+            except KeyError:
+                entries.append(None)
     numbers = numbers_of(later.indices).astype(np.int64)
     numbers[starts] = numbers_of(first.indices) + len(later.dictionary)
     is_missing = np.array([entry is None for entry in entries])
@@ -142,25 +145,10 @@ def encode_column(texts: Any, words: Words, end: bytes = b"") -> IdLists:
     if end:
         numbers = np.insert(numbers, np.cumsum(counts), len(entries))
         entries, counts = [*entries, end], counts + 1
-    return _joined([entry or b"" for entry in entries], numbers, counts)
-
-
-def _looked_up(words: Iterable[str], known: Mapping[str, bytes]) -> list[bytes | None]:
-    found: list[bytes | None] = []
-    for word in words:
-        try:
-            found.append(known[word])
-        except KeyError:
-            found.append(None)
-    return found
-
-
-def _joined(entries: list[bytes], numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> IdLists:
-    """The entries with these numbers, one after the other, as lists that have so many entries each."""
-    table = IdLists.from_bytes(entries)
+    # The entries with these numbers, one after the other, as lists that have so many entries each.
+    table = IdLists.from_bytes([entry or b"" for entry in entries])
     lengths = table.lengths[numbers]
-    ends = np.cumsum(lengths)
-    places = np.repeat(table.starts[numbers] - (ends - lengths), lengths)
+    places = np.repeat(table.starts[numbers] - (np.cumsum(lengths) - lengths), lengths)
     places += np.arange(len(places))
     return IdLists(table.ids[places], np.add.reduceat(lengths, np.cumsum(counts) - counts))
 
@@ -218,7 +206,6 @@ def text_column(texts: Sequence[str]) -> Any:
     Args:
         texts: without lone surrogates; at most 2 GiB of UTF-8 together.
     """
-    import numpy as np
     import pyarrow as pa
 
     encoded = list(map(str.encode, texts))
@@ -237,7 +224,6 @@ def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> 
     Args:
         numbers: they fit in the type.
     """
-    import numpy as np
     import pyarrow as pa
 
     values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
@@ -246,6 +232,5 @@ def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> 
 
 def numbers_of(column: Any) -> "NDArray[Any]":
     """The numbers of an array of pyarrow without missing values, not copied."""
-    import numpy as np
 
     return np.from_dlpack(column)

@@ -72,7 +72,8 @@ class Tokenizer:
         """[UNK], [PAD], [SOS], [EOS] and the tags of the target languages, in the order of their ids."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
         num_special = len(self.special_tokens)
-        corpus_tags = (i for i in range(num_special, self.vocab_size) if layout.is_tag_of_corpus(names[i]))
+        with_brackets = (i for i in range(num_special, self.vocab_size) if names[i].endswith(">") and "<" in names[i])
+        corpus_tags = (index for index in with_brackets if layout.is_tag_of_corpus(names[index]))
         self.tag_ids = (*range(len(SPECIALS), num_special), *corpus_tags)
         """The ids of all tags, of languages and of corpora; they stand before sources only."""
         hidden = {*self.special_tokens, *(self.entries[index] for index in self.tag_ids)}
@@ -83,6 +84,7 @@ class Tokenizer:
         """Whether each entry is a whole word or mark; else they are subwords."""
         self._is_word = [self.has_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[:num_special] = [False] * num_special
+        self._is_written: list[bool] | None = None
         is_listed = UNLISTED in parts.model
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
         whole = self._encode_whole
@@ -114,7 +116,7 @@ class Tokenizer:
         from transformer_cli.text.token_ids import IdLists, encode_column
 
         if not isinstance(self._words, WholeTexts):
-            return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
+            return encode_column(texts, self._words, array("I", [self.eos_id]).tobytes() if with_end else b"")
         end = [self.eos_id] if with_end else []
         return IdLists.of([[*ids, *end] for ids in self._engine.encode_all(texts.to_pylist())])
 
@@ -184,6 +186,11 @@ class Tokenizer:
 
     def count_written(self, ids: Iterable[int]) -> int:
         """How many of these ids are tokens with a letter or digit, without [EOS], [PAD] and [SOS]; [UNK] stands for a word."""
+        if self._is_written is None:
+            special = self.eos_id, self.pad_id, self.sos_id
+            self._is_written = [
+                index not in special and any(map(str.isalnum, piece)) for index, piece in enumerate(self.entries)
+            ]
         return sum(map(self._is_written.__getitem__, ids))
 
     @property
@@ -191,11 +198,6 @@ class Tokenizer:
         """Whether its text has white space between words in every script, also in Chinese, Japanese and Thai."""
         layout = self.parts.layout
         return layout.has_spaced_words or (self.has_words and layout.cuts_at_spaces)
-
-    @cached_property
-    def _is_written(self) -> list[bool]:
-        special = self.eos_id, self.pad_id, self.sos_id
-        return [index not in special and any(map(str.isalnum, piece)) for index, piece in enumerate(self.entries)]
 
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""
@@ -284,7 +286,7 @@ class Tokenizer:
     def to_file(self) -> bytes:
         """The content of the file of this tokenizer: a tokenizer.json, or an .spm file of SentencePiece."""
         layout = self.parts.layout
-        return layout.content if layout.is_of_library else self.to_json().encode()
+        return layout.content if layout.is_of_library else tokenizer_file.write(self.parts).encode()
 
     @classmethod
     def from_file(cls, name: str, content: bytes) -> "Tokenizer":
@@ -298,15 +300,16 @@ class Tokenizer:
             DataError: `to_file` cannot have written this content.
             UsageError: the file is of SentencePiece, whose package is not installed.
         """
-        if not name.endswith(SPM):
+        with tokenizer_errors_explained("the tokenizer cannot be built"):
+            if name.endswith(SPM):
+                from transformer_cli.text.sentencepiece_model import library_parts
+
+                return cls(library_parts(content, name))
             try:
-                return cls.from_json(content.decode("utf-8"))
+                text = content.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise DataError("not UTF-8 text") from error
-        from transformer_cli.text.sentencepiece_model import library_parts
-
-        with tokenizer_errors_explained("the tokenizer cannot be built"):
-            return cls(library_parts(content, name))
+            return cls(tokenizer_file.read(text))
 
     @property
     def has_json(self) -> bool:
@@ -337,7 +340,8 @@ class Tokenizer:
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        text = without_surrogates(text)
+        if not text.isascii():
+            text = without_surrogates(text)
         ids = self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
         if self._listed is None or self._listed.are_settled(ids):
             return ids
@@ -478,13 +482,16 @@ class WordCache:
 
     def __init__(self, encode_text: Callable[[str], list[int]], encode_piece: Callable[[str], list[int]]) -> None:
         self._encode_text = encode_text
-        self._pieces = _Bounded(lambda piece: as_bytes(encode_piece(piece)))
-        self.later_words = _Words(lambda word: self._plain(word) or self._behind_a_word(word))
-        self.first_words = _Words(
-            lambda word: self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
+        self._num_before: int | None = None
+        """The number of ids of the word `a`, when it was asked for."""
+        self._pieces = _Bounded(lambda piece: array("I", encode_piece(piece)).tobytes())
+        self.later_words = _Bounded(lambda word: self._plain(word) or self._behind_a_word(word), is_of_words=True)
+        self.first_words = _Bounded(
+            lambda word: self.later_words[word] if _PLAIN.fullmatch(word) else array("I", encode_text(word)).tobytes(),
+            is_of_words=True,
         )
         self._later_parts = _Bounded(self._behind_a_word)
-        self._first_parts = _Bounded(lambda part: as_bytes(encode_text(part)))
+        self._first_parts = _Bounded(lambda part: array("I", encode_text(part)).tobytes())
 
     def __len__(self) -> int:
         words = self.later_words, self.first_words
@@ -502,23 +509,28 @@ class WordCache:
             return b"".join(self._of_parts(words))
 
     def _of_parts(self, words: list[str]) -> Iterator[bytes]:
-        parts = _parts(words)
-        yield self._first_parts[next(parts)]
-        for part in parts:
-            is_word = " " not in part and part and can_be_encoded_alone(part)
-            if is_word and len(part) <= MAX_CACHED_CHARACTERS:
+        """The ids of each part of a text: of a single word, or of several words that must be encoded together."""
+        waiting = list[str]()
+        is_first = True
+        for number, word in enumerate(words, start=1):
+            waiting.append(word)
+            is_alone = bool(word) and can_be_encoded_alone(word)
+            if not is_alone and number < len(words):
+                continue
+            part = " ".join(waiting)
+            if is_first:
+                yield self._first_parts[part]
+            elif is_alone and len(waiting) == 1 and len(part) <= MAX_CACHED_CHARACTERS:
                 yield self.later_words[part]
             else:
                 yield self._later_parts[part]
+            waiting, is_first = [], False
 
     def _behind_a_word(self, text: str) -> bytes:
-        """The ids of a text that does not begin one."""
-        return as_bytes(self._encode_text(f"a {text}")[self._num_before :])
-
-    @cached_property
-    def _num_before(self) -> int:
-        """Of the ids of the word that stands before such a text."""
-        return len(self._encode_text("a"))
+        """The ids of a text that does not begin one: those that follow the ids of a word before it."""
+        if self._num_before is None:
+            self._num_before = len(self._encode_text("a"))
+        return array("I", self._encode_text(f"a {text}")[self._num_before :]).tobytes()
 
     def _plain(self, word: str) -> bytes | None:
         """The ids of a word of the form `_PLAIN`."""
@@ -551,49 +563,27 @@ def can_be_encoded_alone(word: str) -> bool:
     return word[-1] not in _OPENERS
 
 
-def as_bytes(ids: Iterable[int]) -> bytes:
-    """The ids as uint32."""
-    return array("I", ids).tobytes()
-
-
-def _parts(words: list[str]) -> Iterator[str]:
-    """Parts of a text: single words, or several words that must be encoded together."""
-    waiting: list[str] = []
-    for word in words:
-        if waiting or not word or not can_be_encoded_alone(word):
-            waiting.append(word)
-            if not word or not can_be_encoded_alone(word):
-                continue
-            word = " ".join(waiting)
-            waiting = []
-        yield word
-    if waiting:
-        yield " ".join(waiting)
-
-
 class _Bounded(dict[str, bytes]):
-    """A cache that encodes a part when it is missing; the cache is emptied when it is full."""
+    """A cache that encodes a part when it is missing; the cache is emptied when it is full.
 
-    def __init__(self, encode: Callable[[str], bytes]) -> None:
+    Args:
+        encode: the ids of a part.
+        is_of_words: each part is a single word; KeyError for one that must be encoded together with its neighbours.
+    """
+
+    def __init__(self, encode: Callable[[str], bytes], *, is_of_words: bool = False) -> None:
         super().__init__()
-        self._encode = encode
+        self._encode, self._is_of_words = encode, is_of_words
 
     def __missing__(self, part: str) -> bytes:
+        if self._is_of_words and not (0 < len(part) <= MAX_CACHED_CHARACTERS and can_be_encoded_alone(part)):
+            raise KeyError(part)
         ids = self._encode(part)
         if len(part) <= MAX_CACHED_CHARACTERS:
             if len(self) >= MAX_CACHED_WORDS:
                 self.clear()
             self[part] = ids
         return ids
-
-
-class _Words(_Bounded):
-    """A cache of single words; KeyError for a word that must be encoded together with its neighbours."""
-
-    def __missing__(self, word: str) -> bytes:
-        if not 0 < len(word) <= MAX_CACHED_CHARACTERS or not can_be_encoded_alone(word):
-            raise KeyError(word)
-        return super().__missing__(word)
 
 
 # Letters, digits and common marks; combining marks and format characters are not among them.
@@ -608,7 +598,7 @@ class WholeTexts:
 
     def encode(self, text: str) -> bytes:
         """The ids of a text."""
-        return as_bytes(self._encode_text(text))
+        return array("I", self._encode_text(text)).tobytes()
 
 
 class PieceCache:
@@ -633,7 +623,7 @@ class PieceCache:
         try:
             return b"".join(map(self.later_words.__getitem__, text.split(" ")))
         except KeyError:
-            return as_bytes(self._encode_text(text))
+            return array("I", self._encode_text(text)).tobytes()
 
 
 class _WordsAtSpaces(dict[str, bytes]):
@@ -649,7 +639,7 @@ class _WordsAtSpaces(dict[str, bytes]):
         if len(self) >= MAX_CACHED_WORDS:
             self.clear()
             self[""] = b""
-        ids = self[word] = as_bytes(self._encode_text(word))
+        ids = self[word] = array("I", self._encode_text(word)).tobytes()
         return ids
 
 

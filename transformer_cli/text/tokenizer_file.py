@@ -158,21 +158,20 @@ class Layout:
         elif self.has_byte_fallback:
             joining = [{"type": "ByteFallback"}, {"type": "Fuse"}]
         decoders = [*joining, without_spaces]
+        matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        added_tokens = [
+            {"id": index, "content": text, **matching, "special": True} for index, text in enumerate(self.specials)
+        ]
         return {
             "version": "1.0",
             "truncation": None,
             "padding": None,
-            "added_tokens": self.added_tokens(),
+            "added_tokens": added_tokens,
             "normalizer": {"type": "Sequence", "normalizers": normalizers},
             "pre_tokenizer": to_bytes if self.is_byte_level else split,
             "post_processor": None,
             "decoder": {"type": "Sequence", "decoders": decoders},
         }
-
-    def added_tokens(self) -> list[dict[str, Any]]:
-        """The special tokens and the tags, as a tokenizer.json lists them."""
-        matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-        return [{"id": index, "content": text, **matching, "special": True} for index, text in enumerate(self.specials)]
 
     def entry_of(self, name: str) -> str:
         """The entry that has this name in the file."""
@@ -223,13 +222,9 @@ class WhitespaceLayout(Layout):
         """The entries of a tokenizer.json except the model."""
         decoders = [{"type": "Fuse"}, {"type": "Strip", "content": _SPACE, "start": 1, "stop": 0}]
         return {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": self.added_tokens(),
+            **Layout.components(self),
             "normalizer": {"type": "Sequence", "normalizers": []},
             "pre_tokenizer": {"type": "Whitespace"},
-            "post_processor": None,
             "decoder": {"type": "Sequence", "decoders": decoders},
         }
 
@@ -439,35 +434,27 @@ BETWEEN_CHARACTERS = 0
 FORBIDDEN = -1
 
 
-class _Range(NamedTuple):
-    """Bytes that a state allows, both ends included, and the state after them."""
-
-    first: int
-    last: int
-    next_state: int
-
-
-# States 1 to 3 require 1 to 3 continuation bytes. In states 4 to 7 the first of them has a narrower range, which
-# rules out overlong forms, surrogates, and code points above U+10FFFF.
-_STATES: tuple[tuple[_Range, ...], ...] = (
-    (
-        _Range(0x00, 0x7F, 0),
-        _Range(0xC2, 0xDF, 1),
-        _Range(0xE0, 0xE0, 4),
-        _Range(0xE1, 0xEC, 2),
-        _Range(0xED, 0xED, 5),
-        _Range(0xEE, 0xEF, 2),
-        _Range(0xF0, 0xF0, 6),
-        _Range(0xF1, 0xF3, 3),
-        _Range(0xF4, 0xF4, 7),
-    ),
-    (_Range(0x80, 0xBF, 0),),
-    (_Range(0x80, 0xBF, 1),),
-    (_Range(0x80, 0xBF, 2),),
-    (_Range(0xA0, 0xBF, 1),),
-    (_Range(0x80, 0x9F, 1),),
-    (_Range(0x90, 0xBF, 2),),
-    (_Range(0x80, 0x8F, 2),),
+# For each state, the bytes that it allows and the state after them. States 1 to 3 require 1 to 3 continuation bytes. In states
+# 4 to 7 the first of them has a narrower range, which rules out overlong forms, surrogates, and code points above U+10FFFF.
+_STATES: tuple[dict[int, int], ...] = (
+    {
+        **dict.fromkeys(range(0x80), 0),
+        **dict.fromkeys(range(0xC2, 0xE0), 1),
+        0xE0: 4,
+        **dict.fromkeys(range(0xE1, 0xED), 2),
+        0xED: 5,
+        **dict.fromkeys(range(0xEE, 0xF0), 2),
+        0xF0: 6,
+        **dict.fromkeys(range(0xF1, 0xF4), 3),
+        0xF4: 7,
+    },
+    dict.fromkeys(range(0x80, 0xC0), 0),
+    dict.fromkeys(range(0x80, 0xC0), 1),
+    dict.fromkeys(range(0x80, 0xC0), 2),
+    dict.fromkeys(range(0xA0, 0xC0), 1),
+    dict.fromkeys(range(0x80, 0xA0), 1),
+    dict.fromkeys(range(0x90, 0xC0), 2),
+    dict.fromkeys(range(0x80, 0x90), 2),
 )
 _NEVER = 1 << 30
 
@@ -499,8 +486,13 @@ class BytePieces:
         next_states = np.full((len(_STATES), len(pieces)), FORBIDDEN, dtype=np.int64)
         next_states[BETWEEN_CHARACTERS] = BETWEEN_CHARACTERS
         for index, piece in enumerate(pieces):
-            if not piece.isascii():  # ASCII stands between characters only
-                next_states[:, index] = [_after(piece, state) for state in range(len(_STATES))]
+            if piece.isascii():  # it stands between characters only
+                continue
+            for first in range(len(_STATES)):
+                state = first
+                for byte in piece:
+                    state = FORBIDDEN if state == FORBIDDEN else _STATES[state].get(byte, FORBIDDEN)
+                next_states[first, index] = state
         if not next_states[BETWEEN_CHARACTERS].any():
             return None
         # (states,): the smallest number of tokens that end the character.
@@ -512,18 +504,6 @@ class BytePieces:
         limits = np.arange(1 + to_end[to_end < _NEVER].max())
         after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])
         return cls(next_states, after[:, None, :] <= limits[:, None])
-
-
-def _after(piece: bytes, state: int) -> int:
-    """The state after the bytes of a token."""
-    for byte in piece:
-        for first, last, next_state in _STATES[state]:
-            if first <= byte <= last:
-                state = next_state
-                break
-        else:
-            return FORBIDDEN
-    return state
 
 
 # The file: written, and checked when it is read.
@@ -607,22 +587,28 @@ def read(text: str) -> TokenizerParts:
     layout = _layout_of(kind, found)
     expected = {name: model.get(name) if name in LEARNED else value for name, value in layout.empty_model().items()}
     _check_equal(expected, model, "model.")
-    if kind == "Unigram":
-        _check_scores(model["vocab"], layout, model.get(UNLISTED, []))
-        pieces = [piece for piece, _ in model["vocab"]]
-    else:
-        _check_vocabulary(model["vocab"], layout)
-        pieces = list(model["vocab"])
+    _check_pieces(model, layout)
     if kind == "BPE":
-        _check_merges(model["merges"], model["vocab"])
-    if layout.has_byte_fallback and not set(BYTE_TOKENS) <= set(pieces):
-        raise _refusal("model.vocab does not hold a token for each byte")
+        merges, vocabulary = model["merges"], model["vocab"]
+        if not isinstance(merges, list) or len(merges) > len(vocabulary):
+            raise _refusal("model.merges is not a list of at most one merge per entry")
+        for merge in merges:
+            if not isinstance(merge, list) or [*map(type, merge)] != [str, str]:
+                raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
+            left, right = merge
+            if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
+                raise _refusal(f"model.merges joins {_short(merge)}, which the vocabulary does not hold")
     return TokenizerParts(layout, model)
 
 
 def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     """The layout that equals all fixed parts; if none does, the error is about the most similar one."""
-    plain = Layout(kind, tags=_tags_in(found.get("added_tokens")))
+    added = found.get("added_tokens")
+    behind = added[len(SPECIALS) :] if isinstance(added, list) else []
+    contents = [token.get("content") if isinstance(token, dict) else None for token in behind]
+    tags = tuple(text for text in contents if isinstance(text, str) and TAG.fullmatch(text))
+    # There are tags only if nothing else follows the special tokens.
+    plain = Layout(kind, tags=tags if len(tags) == len(set(tags)) == len(behind) else ())
     fallback = replace(plain, has_byte_fallback=kind != "WordLevel")
     spaced = replace(fallback, has_spaced_words=True)
     composing = list(dict.fromkeys([plain, fallback, spaced]))
@@ -639,14 +625,6 @@ def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     return layouts[best]
 
 
-def _tags_in(added_tokens: Any) -> tuple[str, ...]:
-    """The tags of a file; none if anything else follows the special tokens."""
-    added = added_tokens[len(SPECIALS) :] if isinstance(added_tokens, list) else []
-    contents = [token.get("content") if isinstance(token, dict) else None for token in added]
-    tags = tuple(text for text in contents if isinstance(text, str) and TAG.fullmatch(text))
-    return tags if len(tags) == len(set(tags)) == len(added) else ()
-
-
 def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) -> None:
     for name in sorted({*expected, *found}):
         if name not in found:
@@ -659,18 +637,31 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
             raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
 
 
-def _check_vocabulary(vocabulary: Any, layout: Layout) -> None:
-    if not isinstance(vocabulary, dict):
+def _check_pieces(model: dict[str, Any], layout: Layout) -> None:
+    vocabulary = model["vocab"]  # below, the pieces are in the order of their ids, with the unlisted ones behind them
+    if layout.kind == "Unigram":
+        pieces = _pieces_with_scores(vocabulary, layout, model.get(UNLISTED, []))
+    elif not isinstance(vocabulary, dict):
         raise _refusal("model.vocab is not a mapping of pieces to ids")
-    if any(type(index) is not int for index in vocabulary.values()):
+    elif any(type(index) is not int for index in vocabulary.values()):
         raise _refusal("model.vocab holds an id that is not a whole number")
-    ids = sorted(vocabulary.values())
-    if ids != list(range(len(ids))):
+    elif sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise _refusal("the ids of model.vocab are not 0, 1, 2, ... without gaps and duplicates")
-    _check_pieces(sorted(vocabulary, key=vocabulary.__getitem__), layout)
+    else:
+        pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+    specials = tuple(layout.mark + special for special in layout.specials)
+    if tuple(pieces[: len(specials)]) != specials:
+        raise _refusal(f"the first entries are not {' '.join(layout.specials)}")
+    if len(pieces) > MAX_ENTRIES:
+        raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")
+    for piece in pieces:
+        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or _SURROGATE.search(piece):
+            raise _refusal(f"{_short(piece)} cannot be a piece of text")
+    if layout.has_byte_fallback and not set(BYTE_TOKENS) <= set(pieces):
+        raise _refusal("model.vocab does not hold a token for each byte")
 
 
-def _check_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> None:
+def _pieces_with_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> list[str]:
     if not isinstance(vocabulary, list) or not isinstance(unlisted, list):
         raise _refusal("model.vocab is not a list of pieces with scores")
     for entry in vocabulary + unlisted:
@@ -681,30 +672,7 @@ def _check_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> None:
     pieces = [piece for piece, _ in vocabulary + unlisted]
     if len(set(map(layout.entry_of, pieces))) != len(pieces):
         raise _refusal("model.vocab holds a piece twice")
-    _check_pieces(pieces, layout)
-
-
-def _check_pieces(pieces: list[str], layout: Layout) -> None:
-    """Check the pieces, which are in the order of their ids."""
-    specials = tuple(layout.mark + special for special in layout.specials)
-    if tuple(pieces[: len(specials)]) != specials:
-        raise _refusal(f"the first entries are not {' '.join(layout.specials)}")
-    if len(pieces) > MAX_ENTRIES:
-        raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")
-    for piece in pieces:
-        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or _SURROGATE.search(piece):
-            raise _refusal(f"{_short(piece)} cannot be a piece of text")
-
-
-def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
-    if not isinstance(merges, list) or len(merges) > len(vocabulary):
-        raise _refusal("model.merges is not a list of at most one merge per entry")
-    for merge in merges:
-        if not isinstance(merge, list) or [*map(type, merge)] != [str, str]:
-            raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
-        left, right = merge
-        if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
-            raise _refusal(f"model.merges joins {_short(merge)}, which the vocabulary does not hold")
+    return pieces
 
 
 def _no_constant(name: str) -> None:

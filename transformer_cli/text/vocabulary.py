@@ -105,7 +105,7 @@ def _has_spaced_words(texts: Iterable[str]) -> bool:
         if not text.isascii():
             signs, spaces = count_signs_and_spaces(text)
             num_signs, num_spaces = num_signs + signs, num_spaces + spaces
-    return are_spaced_words(num_signs, num_spaces)
+    return num_spaces > 0 and are_spaced_words(num_signs, num_spaces)
 
 
 def _count_characters(texts: Iterable[str], *, composes: bool) -> Counter[str]:
