@@ -11,7 +11,6 @@ import pytest
 from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import (
     MANIFEST_NAME,
-    Content,
     DamagedError,
     Manifest,
     open_sealed,
@@ -35,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "step-00000001"
     write_folder(
         path,
-        {"a.json": Content.of(b"[1]"), "b.bin": Content.of(bytes(1000))},
+        {"a.json": b"[1]", "b.bin": bytes(1000)},
         Manifest(files=(), **FIELDS),
     )
     return path

@@ -5,8 +5,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os.path import isfile
 from pathlib import Path
@@ -18,7 +18,6 @@ from transformer_cli.process.errors import CannotCreateError, DataError, Storage
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
 from transformer_cli.storage.filesystem import (
-    SealedFolder,
     Stamp,
     encode_json,
     is_bare_name,
@@ -176,7 +175,7 @@ class Snapshot:
     files: Mapping[str, bytes]
     """config.yaml and the tokenizers, from `portable_files`."""
 
-    def contents(self) -> dict[str, Content]:
+    def contents(self) -> dict[str, Content | bytes]:
         """The files of the checkpoint."""
         assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
@@ -188,8 +187,8 @@ class Snapshot:
         return {
             MODEL_FILE: tensors_content(self.model),
             OPTIMIZER_FILE: tensors_content(self.optimizer),
-            STATE_FILE: Content.of(encode_json(self.state)),
-            **{name: Content.of(data) for name, data in self.files.items()},
+            STATE_FILE: encode_json(self.state),
+            **self.files,
         }
 
 
@@ -235,12 +234,12 @@ class Checkpoint:
         Raises:
             DamagedError: a file has changed since it was saved.
         """
-        with self._sealed() as sealed:
+        with open_sealed(self.folder, known=(self.manifest, self._compared)) as sealed:
             sealed.verify()
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
-        with self._sealed() as sealed:
+        with open_sealed(self.folder, known=(self.manifest, self._compared)) as sealed:
             return sealed.read(name, max_bytes=max_bytes)
 
     def state(self) -> dict[str, Any]:
@@ -300,15 +299,9 @@ class Checkpoint:
         return state
 
     def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-        with self._sealed() as sealed, sealed.open(name) as file:
+        known = self.manifest, self._compared
+        with open_sealed(self.folder, known=known) as sealed, sealed.open(name) as file:
             return read_tensors(file, expected, str(self.folder / name))
-
-    @contextmanager
-    def _sealed(self) -> Iterator[SealedFolder]:
-        """The open folder; with another manifest than that of this object, nothing was compared."""
-        with open_sealed(self.folder, self._compared) as sealed:
-            is_same = sealed.manifest == self.manifest
-            yield sealed if is_same else replace(sealed, compared={})
 
 
 def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":

@@ -37,7 +37,7 @@ from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError, TfmError
 from transformer_cli.process.messages import for_shell
-from transformer_cli.storage import MANIFEST_NAME, Content, DamagedError, Manifest, open_sealed, remove, write_folder
+from transformer_cli.storage import MANIFEST_NAME, DamagedError, Manifest, open_sealed, remove, write_folder
 from transformer_cli.storage.filesystem import encode_json
 from transformer_cli.storage.writing import is_running
 from transformer_cli.text import Tokenizer
@@ -474,8 +474,7 @@ def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
 
     if folder.exists():
         remove([folder])
-    contents = {name: Content.of(data) for name, data in files.items()}
-    write_folder(folder, contents, of_checkpoint, is_marked=True)
+    write_folder(folder, files, of_checkpoint, is_marked=True)
 
 
 # Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere.

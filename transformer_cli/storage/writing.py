@@ -105,7 +105,7 @@ def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> Non
 
 def write_folder(
     final: Path,
-    files: Mapping[str, Content],
+    files: Mapping[str, Content | bytes],
     manifest: Manifest,
     *,
     aside: Path | None = None,
@@ -122,7 +122,8 @@ def write_folder(
         is_marked: whether a later command in this place deletes what a kill leaves; in the folder of a run, the holder of
             its lock does.
     """
-    num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
+    sizes = {name: len(some) if isinstance(some, bytes) else some.num_bytes for name, some in files.items()}
+    num_bytes = sum(sizes.values()) + SPARE_BYTES
     require_space(final, num_bytes, fs=fs)
     with _temporary(final, fs, is_marked=is_marked) as partial:
         with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
@@ -130,10 +131,12 @@ def write_folder(
         with errors_explained(final, fs=fs, needed_bytes=num_bytes):
             written = []
             for name, content in files.items():
-                digest = _write_new(partial / name, content, fs)
-                written.append(ListedFile(name=name, size=content.num_bytes, sha256=digest))
+                chunks = (content,) if isinstance(content, bytes) else content.chunks
+                digest = _write_new(partial / name, chunks, sizes[name], fs)
+                written.append(ListedFile(name=name, size=sizes[name], sha256=digest))
             whole = manifest.model_copy(update={"files": tuple(written)})
-            _write_new(partial / MANIFEST_NAME, Content.of(whole.encode()), fs)
+            encoded = whole.encode()
+            _write_new(partial / MANIFEST_NAME, (encoded,), len(encoded), fs)
             fs.flush_path(partial)
             _place(partial, final, aside, fs)
 
@@ -142,7 +145,7 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
     """Replace the content of a file: a reader sees the old content or the new, never a part."""
     with _temporary(path, fs) as partial:
         with errors_explained(path, fs=fs, creating=True, needed_bytes=len(data)):
-            _write_new(partial, Content.of(data), fs)
+            _write_new(partial, (data,), len(data), fs)
         with errors_explained(path, fs=fs):
             _place(partial, path, None, fs)
 
@@ -260,12 +263,12 @@ def _remove_leftover(partial: Path, fs: FileSystem) -> None:
         logger.warning("%s: could not be removed: %s", partial, error.strerror)
 
 
-def _write_new(path: Path, content: Content, fs: FileSystem) -> str:
-    """Write and flush a file; return its SHA-256."""
+def _write_new(path: Path, chunks: Iterable[bytes | memoryview], num_bytes: int, fs: FileSystem) -> str:
+    """Write and flush a file of so many bytes; return its SHA-256."""
     digest, size = hashlib.sha256(), 0
     file = fs.create_file(path)
     try:
-        for chunk in content.chunks():
+        for chunk in chunks:
             rest = memoryview(chunk).cast("B")
             size += len(rest)
             while rest:
@@ -276,7 +279,7 @@ def _write_new(path: Path, content: Content, fs: FileSystem) -> str:
         fs.flush(file)
     finally:
         fs.close(file)
-    assert size == content.num_bytes, f"{path}: {size} bytes written, {content.num_bytes} announced"
+    assert size == num_bytes, f"{path}: {size} bytes written, {num_bytes} announced"
     return digest.hexdigest()
 
 
@@ -310,7 +313,8 @@ def _remove_tree(path: Path, fs: FileSystem) -> None:
 
 MARK = ".unfinished-"
 _NAME = re.compile(rf"{re.escape(MARK)}(.+-\d+-\d+)")
-_KIND = "an unfinished folder of tfm"
+# Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
+_TEXT = json.dumps({"kind": "an unfinished folder of tfm", "host": socket.gethostname()}).encode()
 
 
 @contextmanager
@@ -319,12 +323,21 @@ def marked(partial: Path) -> Iterator[None]:
 
     Where no mark can be made, the block runs without one: after a kill, a person must delete it.
     """
-    mark = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1))
-    file = _made(mark)
+    mark, file = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)), None
+    try:
+        file = filesystem.open_file(mark, filesystem.NEW)
+        # The text comes after the lock: a file without it is never taken for a mark.
+        if is_held := bool(try_lock(file)):
+            filesystem.write_at(file, _TEXT, 0)
+    except OSError:  # the folder cannot be made either, which its own error will say; or the disk is full, for example
+        is_held = False
+    if file is not None and not is_held:
+        os.close(file)
+        mark.unlink(missing_ok=True)
     try:
         yield
     finally:
-        if file is not None:
+        if file is not None and is_held:
             os.close(file)
             if not os.path.lexists(partial):
                 remove_mark(partial)
@@ -334,29 +347,6 @@ def remove_mark(partial: Path) -> None:
     """Remove the mark of a folder or file that is whole, or that was deleted."""
     with suppress(OSError):
         partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
-
-
-def _made(mark: Path) -> int | None:
-    """The open file of a new mark, whose lock this process holds; None if there can be none."""
-    try:
-        file = filesystem.open_file(mark, filesystem.NEW)
-    except OSError:  # the folder cannot be made either, which its own error will say
-        return None
-    try:
-        # The text comes after the lock: a file without it is never taken for a mark.
-        if try_lock(file):
-            filesystem.write_at(file, _text(), 0)
-            return file
-    except OSError:  # the disk is full, for example
-        pass
-    os.close(file)
-    mark.unlink(missing_ok=True)
-    return None
-
-
-def _text() -> bytes:
-    # Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
-    return json.dumps({"kind": _KIND, "host": socket.gethostname()}).encode()
 
 
 def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[Path]:
@@ -384,7 +374,7 @@ def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bo
     """Delete a folder or file and its mark, if the process that made them has ended; whether there was one."""
     file = filesystem.open_file(mark, filesystem.OWN & ~os.O_CREAT)
     try:
-        if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _text():
+        if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _TEXT:
             return False
         is_left = (partial.is_dir() or partial.is_file()) and not partial.is_symlink()
         if is_left:
@@ -540,7 +530,8 @@ class RunLock:
     def _beat(self) -> None:
         while not self._released.wait(self._heartbeat_seconds):
             try:
-                filesystem.touch(self._file, self.path)
+                # Now is the time of the last change; not every system takes it by a descriptor.
+                os.utime(self._file if os.utime in os.supports_fd else self.path)
             except OSError as error:
                 logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)
 
@@ -675,13 +666,17 @@ def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = 
     with errors_explained(path, fs=fs, creating=True, needed_bytes=len(line)):
         file = fs.open_to_append(path)
         try:
-            size = _cut_torn_line(file)
+            size = end = os.fstat(file).st_size
+            while end and filesystem.read_at(file, 1, end - 1) != b"\n":
+                end -= 1
+            if end < size:
+                os.ftruncate(file, end)
             try:
                 rest = memoryview(line)
                 while rest:
                     rest = rest[fs.write(file, rest) :]
             except OSError:
-                os.ftruncate(file, size)
+                os.ftruncate(file, end)
                 raise
         finally:
             fs.close(file)
@@ -754,14 +749,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def _cut_torn_line(file: int) -> int:
-    """Remove an incomplete last line; return the size that remains."""
-    size = os.fstat(file).st_size
-    end = size
-    while end and filesystem.read_at(file, 1, end - 1) != b"\n":
-        end -= 1
-    if end < size:
-        os.ftruncate(file, end)
-    return end
