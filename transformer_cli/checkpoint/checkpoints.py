@@ -196,7 +196,7 @@ class Checkpoints:
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
         # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
         runs = self.run_folder.absolute().parent.glob("*/")
-        latest = max((list_run(run).latest_saved_at() for run in runs), default=0)
+        latest = max((one.manifest.saved_at for run in runs for one in list_run(run).whole), default=0)
         # A checkpoint from elsewhere may claim any time.
         self._saved_at = min(latest, LATEST_SAVED_AT)
 
@@ -221,15 +221,10 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
-        """Delete superfluous checkpoints, and let the links `last` and `best` name those that are kept."""
-        kept, superfluous = self._kept_and_superfluous()
-        storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
-        storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
-        for best in ranked(kept, list_checkpoints(self.folder, AVERAGE).whole)[:1]:
-            storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
+        """Delete superfluous checkpoints, and let the links `last` and `best` name those that are kept.
 
-    def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
-        """Newest first. All kept ones are verified: a damaged checkpoint never replaces a good one."""
+        All kept ones are verified: a damaged checkpoint never replaces a good one.
+        """
         listing = list_checkpoints(self.folder)
         for name in listing.skipped.keys() & self._verified.keys():
             del self._verified[name]
@@ -246,9 +241,13 @@ class Checkpoints:
                 if self._verified.get(found.folder.name) != found.manifest and not self._is_verified(found, listing)
             ]
             if not damaged:
-                return kept, [found for found in own if found.step in steps]
+                break
             for found in damaged:
                 _warn_of_damage(listing.skipped[found.folder.name])
+        storage.remove([found.folder for found in own if found.step in steps], fs=self._fs)
+        storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)  # the newest comes first
+        for best in ranked(kept, list_checkpoints(self.folder, AVERAGE).whole)[:1]:
+            storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
 
 def _warn_of_damage(reason: str) -> None:

@@ -6,7 +6,7 @@ import difflib
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import isdir, isfile
 from pathlib import Path
@@ -24,7 +24,6 @@ from transformer_cli.checkpoint.run_folder import (
     STATE_FILE,
     STEPS_FILE,
     Checkpoint,
-    Listing,
     RunFolder,
     StateValues,
     list_checkpoints,
@@ -49,7 +48,6 @@ from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenize
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from transformer_cli.model import Transformer
 
@@ -109,11 +107,12 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS, *, or_demonstrati
         raise MissingInputError("the name of the run is empty", hint=_hint_on_names(run, runs_folder))
     paths = [runs_folder / run, Path(run)]
     for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
-        if _is_run(path):
-            return path
         # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
-            return path.parent
+        is_in_one = isfile(path) or path.name == CHECKPOINTS
+        for folder in (path, path.parent) if is_in_one else (path,):
+            # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
+            if isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME):
+                return folder
     raise _no_run(run, paths, runs_folder)
 
 
@@ -125,7 +124,7 @@ def demonstration_run() -> Path:
 
 def _newest(runs_folder: Path) -> Path:
     listings = {name: list_run_or_averages(runs_folder / name) for name in _run_names(runs_folder)}
-    usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
+    usable = [(one.manifest.saved_at, name) for name, found in listings.items() for one in found.whole]
     if usable:
         return runs_folder / max(usable)[1]
     if not listings:
@@ -194,12 +193,6 @@ def _hint_without_checkpoint(run_folder: Path) -> str:
     return f"{first}{what_next}"
 
 
-def _is_run(folder: Path) -> bool:
-    """Whether a folder is a run or a single checkpoint."""
-    # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
-    return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
-
-
 def _hint_on_names(run: str, runs_folder: Path) -> str:
     names = _run_names(runs_folder)
     # A person may give the path of a run that is not there, or the name of its config.
@@ -223,26 +216,13 @@ def _run_names(runs_folder: Path) -> list[str]:
 
 
 def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:
-    """What `load` returns for the checkpoint that is used; see `attempts`, whose errors it raises.
+    """What `load` returns for the checkpoint that is used: of those that may be used, the best one that is whole.
 
-    Args:
-        folder, which: as of `attempts`.
-        load: reads a checkpoint folder.
-    """
-    for attempt in attempts(folder, which=which):
-        with attempt as checkpoint:
-            return load(checkpoint)
-    raise AssertionError("no attempt is left, and none has raised an error")
-
-
-def attempts(folder: Path, *, which: Which = "best") -> Iterator[AbstractContextManager[Path, bool | None]]:
-    """The folders of the checkpoints that may be used, the best first, each as a block in which it is read; the caller leaves with the first.
-
-    A block ends early where it raises DamagedError or StorageError. Then the next one begins. The block that reads a whole
-    checkpoint warns of those that were skipped.
+    A warning tells of those that were skipped, because `load` has raised DamagedError or StorageError.
 
     Args:
         folder: of a run, or of one checkpoint that may have been copied elsewhere.
+        load: reads a checkpoint folder.
         which: the best or the last checkpoint of a run; without any score, the last.
 
     Raises:
@@ -256,31 +236,26 @@ def attempts(folder: Path, *, which: Which = "best") -> Iterator[AbstractContext
     if not checkpoints_folder.is_dir():
         if not folder.is_dir():
             raise MissingInputError(f"{folder}: no such folder", hint="--run takes the name or the folder of a run")
-        yield nullcontext(folder)
-        return
+        return load(folder)
     listing = list_checkpoints(checkpoints_folder)
     averages = list_checkpoints(checkpoints_folder, AVERAGE)
     listing.skipped |= averages.skipped if which == "best" else {}
     order = ranked(listing.whole, averages.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
-        yield _attempt(checkpoint.folder, listing)
+        try:
+            loaded = load(checkpoint.folder)
+        except (DamagedError, StorageError) as error:
+            listing.skip(checkpoint.folder, error)
+            continue
+        for reason in listing.skipped.values():
+            logger.warning("skipped a checkpoint: %s", reason)
+        return loaded
     if not listing.skipped:
         raise MissingInputError(f"{folder}: this run has no checkpoint yet", hint="train it: tfm train")
     raise StorageError(
         f"{folder}: no checkpoint is valid:{listing.reasons()}",
         hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
     )
-
-
-@contextmanager
-def _attempt(folder: Path, listing: Listing) -> Iterator[Path]:
-    try:
-        yield folder
-    except (DamagedError, StorageError) as error:
-        listing.skip(folder, error)
-    else:
-        for reason in listing.skipped.values():
-            logger.warning("skipped a checkpoint: %s", reason)
 
 
 # The config and the tokenizers of a checkpoint.
@@ -510,61 +485,44 @@ def _load(folder: Path) -> TrainedModel:
 
 
 @hint_on_bad_files()
-def load_weights(files: TrainedFiles) -> TrainedModel:
-    """Load the weights to the CPU; raises the errors of `load_trained`."""
+def load_weights(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]] | None = None) -> TrainedModel:
+    """Load the weights to the CPU; raises the errors of `load_trained`.
+
+    Args:
+        files: of the model.
+        arrays: all tensors of the model by their names in PyTorch, with their shapes, if they are in memory already; they are
+            copied, and the checkpoint's file is not read again.
+    """
     import torch
 
+    from transformer_cli.model import Transformer
     from transformer_cli.process.device import require_memory
 
-    checkpoint, model = files.checkpoint, _without_weights(files)
+    checkpoint, source, target = files.checkpoint, files.source_tokenizer, files.target_tokenizer
+    with torch.device("meta"):  # names and shapes only, without memory and without random numbers
+        model = Transformer(files.config.model, source.vocab_size, target.vocab_size)
     try:
-        # The reader refuses a file whose tensors do not fit the model.
-        in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
-        require_memory(
-            min(in_file, sum(parameter.nbytes for parameter in model.parameters())),
-            torch.device("cpu"),
-            f"{checkpoint.folder / MODEL_FILE}: the weights",
-            hint="close other programs, or use a machine with more memory",
-        )
-        weights = checkpoint.model(expected=model.state_dict())
+        if arrays is not None:
+            weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+        else:
+            # The reader refuses a file whose tensors do not fit the model.
+            in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
+            require_memory(
+                min(in_file, sum(parameter.nbytes for parameter in model.parameters())),
+                torch.device("cpu"),
+                f"{checkpoint.folder / MODEL_FILE}: the weights",
+                hint="close other programs, or use a machine with more memory",
+            )
+            weights = checkpoint.model(expected=model.state_dict())
     except DamagedError:
         raise
     except DataError as error:
-        source, target = files.tokenizers
         error.hint = error.hint or (
             f"{CONFIG_FILE}, the tokenizers ({source.vocab_size:,} source and {target.vocab_size:,} target tokens) and "
             "the weights must belong to one model: copy the whole checkpoint folder again"
         )
         raise
-    return _with_weights(files, model, weights)
-
-
-def model_of_arrays(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]]) -> TrainedModel:
-    """The model on the CPU whose weights are in memory already; the checkpoint's file is not read again.
-
-    Args:
-        files: of the model.
-        arrays: all tensors of the model by their names in PyTorch, with their shapes; they are copied.
-    """
-    import torch
-
-    weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    return _with_weights(files, _without_weights(files), weights)
-
-
-def _without_weights(files: TrainedFiles) -> Transformer:
-    """The model on the meta device: names and shapes only, without memory and without random numbers."""
-    import torch
-
-    from transformer_cli.model import Transformer
-
-    with torch.device("meta"):
-        return Transformer(files.config.model, files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size)
-
-
-def _with_weights(files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]) -> TrainedModel:
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
-    tokenizers = files.source_tokenizer, files.target_tokenizer
-    return TrainedModel(files.config, *tokenizers, files.checkpoint, model.eval())
+    return TrainedModel(files.config, source, target, checkpoint, model.eval())

@@ -16,10 +16,9 @@ from transformer_cli.checkpoint.run_folder import AVERAGE, RUNS, RunFolder
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
     Which,
-    attempts,
     find_run,
+    first_usable,
     load_weights,
-    model_of_arrays,
     read_files,
     seen_lengths_of,
 )
@@ -328,26 +327,23 @@ def _loaded(
     """Load the model of a run, from the first of its checkpoints that is whole.
 
     Args:
-        folder, which: as of `attempts`.
-        configured: gives the config of a checkpoint with the settings of decoding and of the machine.
-        alone, starts: as of `_ready`.
+        folder, which: as of `first_usable`.
+        configured, alone, starts: as of `_ready`.
     """
-    for attempt in attempts(folder, which=which):
-        with attempt as checkpoint:
-            files = read_files(checkpoint)
-            return _ready(files, configured(files), alone=alone, starts=starts)
-    raise AssertionError("no attempt is left, and none has raised an error")
+    return first_usable(folder, partial(_ready, configured=configured, alone=alone, starts=starts), which=which)
 
 
-def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) -> _Loaded:
+def _ready(folder: Path, *, configured: Callable[[TrainedFiles], Config], alone: bool, starts: bool) -> _Loaded:
     """A checkpoint that is ready to translate.
 
     Args:
-        files: of the checkpoint.
-        config: with the settings of decoding and of the machine.
+        folder: of the checkpoint.
+        configured: gives the config of a checkpoint with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
         starts: whether the first sentences need not wait for the import of PyTorch.
     """
+    files = read_files(folder)
+    config = configured(files)
     options, run = config.decoding, files.run
     pipeline = TextPipeline.of(
         files.source_tokenizer,
@@ -481,7 +477,7 @@ def load_pytorch_engine(files: TrainedFiles, config: Config, weights: "Weights |
         runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
         decoding = config.decoding.model_copy(update={"engine": "torch"})
         config = config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    trained = load_weights(files) if weights is None else model_of_arrays(files, weights)
+    trained = load_weights(files, weights)
     return open_pytorch_engine(trained, config, alone=True)
 
 
