@@ -51,7 +51,8 @@ def reseal(folder: Path, change: dict[str, Any]) -> None:
 
 def read_all(folder: Path) -> None:
     with open_sealed(folder) as sealed:
-        sealed.verify()
+        for file in sealed.manifest.files:
+            sealed.read(file.name, max_bytes=file.size)
 
 
 def test_a_whole_folder_is_read(folder: Path) -> None:

@@ -179,7 +179,8 @@ class Snapshot:
         """The files of the checkpoint."""
         assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
-            require_finite({**self.model, **_raw(self.optimizer)}, f"step {self.step}")
+            raw = {name: tensor for name, tensor in self.optimizer.items() if name.endswith(RAW)}
+            require_finite({**self.model, **raw}, f"step {self.step}")
         except DataError as error:
             raise TrainingStoppedError(
                 f"{error.message}; this step was not saved", hint="the previous checkpoint is intact"
@@ -235,7 +236,9 @@ class Checkpoint:
             DamagedError: a file has changed since it was saved.
         """
         with open_sealed(self.folder, known=(self.manifest, self._compared)) as sealed:
-            sealed.verify()
+            for listed in sealed.manifest.files:
+                with sealed.open(listed.name):
+                    pass
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
@@ -292,7 +295,7 @@ class Checkpoint:
         origin, known = str(self.folder / OPTIMIZER_FILE), (self.manifest, self._compared)
         with open_sealed(self.folder, known=known) as sealed, sealed.open(OPTIMIZER_FILE) as file:
             state = read_tensors(file, expected, origin)
-        require_finite(_raw(state), origin)
+        require_finite({name: tensor for name, tensor in state.items() if name.endswith(RAW)}, origin)
         for name, tensor in state.items():
             is_square = name.endswith(NEVER_NEGATIVE)
             if bool(tensor.isnan().any()) or (is_square and bool((tensor < 0).any())):
@@ -301,10 +304,6 @@ class Checkpoint:
                     hint="use another checkpoint, or start again with --from-scratch",
                 )
         return state
-
-
-def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-    return {name: tensor for name, tensor in state.items() if name.endswith(RAW)}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:

@@ -41,7 +41,6 @@ from transformer_cli.storage.filesystem import encode_json
 from transformer_cli.storage.writing import is_running
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.seen_words import SeenWords, read_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_names
 
@@ -296,12 +295,6 @@ class TrainedFiles:
     def name(self) -> str:
         """The name of the run: as its config has it, or as people name the model that comes with tfm."""
         return DEMONSTRATION if self.is_demonstration else self.config.name
-
-    @property
-    def seen_words(self) -> SeenWords | None:
-        """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
-        run = self.run
-        return None if run is None else read_seen_words(run.seen_words_file)
 
     @property
     def folder(self) -> Path:

@@ -47,6 +47,7 @@ from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.messages import for_shell
 from transformer_cli.storage.writing import is_locked_here, is_running
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.seen_words import read_seen_words
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
@@ -351,7 +352,8 @@ def _ready(folder: Path, *, configured: Callable[[TrainedFiles], Config], alone:
         config,
         options,
         seen_lengths_of(files.checkpoint, files.config),
-        seen_words=files.seen_words,
+        # A checkpoint outside of a run, and a run of an earlier version, have no record of the words that the training saw.
+        seen_words=None if run is None else read_seen_words(run.seen_words_file),
         qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
     )
     engine: _DescribedEngine | None = None

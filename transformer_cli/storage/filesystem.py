@@ -437,16 +437,6 @@ class SealedFolder:
     compared: dict[str, Stamp]
     """Name of a file -> its stamp when its checksum was compared; what is compared here is added."""
 
-    def verify(self) -> None:
-        """Read every file.
-
-        Raises:
-            DamagedError: the SHA-256 of a file differs from the manifest.
-        """
-        for file in self.manifest.files:
-            with self.open(file.name):
-                pass
-
     @contextmanager
     def open(self, name: str) -> Iterator[FileIO]:
         """Open a file of the folder for reading, after its checksum was compared."""

@@ -3,7 +3,7 @@
 A file is written under a temporary name, flushed to disk (fsync) and renamed; then its folder is flushed.
 Before files are deleted they get a hidden name, so no reader sees half of a folder. Names that begin with
 `.tmp-` or `.trash-` were left by a killed process; the next holder of the run's lock deletes them. Elsewhere, a mark
-beside a folder (see `marked`) lets the next command delete it.
+beside a folder (see `MARK`) lets the next command delete it.
 """
 
 import errno
@@ -20,7 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -240,17 +240,37 @@ def _hidden(prefix: str, path: Path) -> Path:
 
 @contextmanager
 def _temporary(path: Path, fs: FileSystem, *, is_marked: bool = False) -> Iterator[Path]:
-    """A temporary name for `path`; if the block fails or a signal ends it, this file or folder is deleted."""
+    """A temporary name for `path`; if the block fails or a signal ends it, this file or folder is deleted.
+
+    Args:
+        is_marked: whether the next command in this place deletes what a kill leaves, as this one does with what an earlier one
+            left. Where no mark can be made, the block runs without one: after a kill, a person must delete it.
+    """
     partial = _hidden(TEMPORARY, path)
+    mark, file, is_held = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)), None, False
     if is_marked:
         sweep_unfinished(partial.parent, functools.partial(_remove_tree, fs=fs))
-    with marked(partial) if is_marked else nullcontext():
-        try:
-            with cleaned_up(lambda: _remove_leftover(partial, fs)):
-                yield partial
-        except BaseException:
-            _remove_leftover(partial, fs)
-            raise
+        with suppress(OSError):  # the folder cannot be made either, which its own error will say; or the disk is full
+            file = filesystem.open_file(mark, filesystem.NEW)
+            # The text comes after the lock: a file without it is never taken for a mark.
+            if try_lock(file):
+                filesystem.write_at(file, _TEXT, 0)
+                is_held = True
+        if file is not None and not is_held:
+            os.close(file)
+            mark.unlink(missing_ok=True)
+    try:
+        with cleaned_up(lambda: _remove_leftover(partial, fs)):
+            yield partial
+    except BaseException:
+        _remove_leftover(partial, fs)
+        raise
+    finally:
+        if file is not None and is_held:
+            os.close(file)
+            if not os.path.lexists(partial):  # it is whole and has its name, or it was deleted
+                with suppress(OSError):
+                    mark.unlink()
 
 
 def _remove_leftover(partial: Path, fs: FileSystem) -> None:
@@ -258,7 +278,8 @@ def _remove_leftover(partial: Path, fs: FileSystem) -> None:
     try:
         if os.path.lexists(partial):
             _remove_tree(partial, fs)
-        remove_mark(partial)
+        with suppress(OSError):
+            partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
     except OSError as error:
         logger.warning("%s: could not be removed: %s", partial, error.strerror)
 
@@ -315,38 +336,6 @@ MARK = ".unfinished-"
 _NAME = re.compile(rf"{re.escape(MARK)}(.+-\d+-\d+)")
 # Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
 _TEXT = json.dumps({"kind": "an unfinished folder of tfm", "host": socket.gethostname()}).encode()
-
-
-@contextmanager
-def marked(partial: Path) -> Iterator[None]:
-    """Hold a mark beside a folder or file that does not exist yet, and whose name begins with `.tmp-`.
-
-    Where no mark can be made, the block runs without one: after a kill, a person must delete it.
-    """
-    mark, file = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)), None
-    try:
-        file = filesystem.open_file(mark, filesystem.NEW)
-        # The text comes after the lock: a file without it is never taken for a mark.
-        if is_held := bool(try_lock(file)):
-            filesystem.write_at(file, _TEXT, 0)
-    except OSError:  # the folder cannot be made either, which its own error will say; or the disk is full, for example
-        is_held = False
-    if file is not None and not is_held:
-        os.close(file)
-        mark.unlink(missing_ok=True)
-    try:
-        yield
-    finally:
-        if file is not None and is_held:
-            os.close(file)
-            if not os.path.lexists(partial):
-                remove_mark(partial)
-
-
-def remove_mark(partial: Path) -> None:
-    """Remove the mark of a folder or file that is whole, or that was deleted."""
-    with suppress(OSError):
-        partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
 
 
 def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[Path]:
@@ -493,7 +482,7 @@ class RunLock:
                 if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
                     self._watch(holder)
                 os.ftruncate(self._file, 0)
-                record = json.dumps(_own_record()).encode()
+                record = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
                 filesystem.write_at(self._file, b" " + record + b"\n", 0)
             except BaseException:
                 os.close(self._file)
@@ -538,7 +527,8 @@ class RunLock:
 
 def is_locked_here(run_folder: Path) -> bool:
     """Whether the lock file of a run folder names this process as its holder."""
-    return read_holder(run_folder) == _own_record()
+    holder = read_holder(run_folder)
+    return holder.get("pid") == os.getpid() and holder.get("host") == socket.gethostname()
 
 
 def read_holder(run_folder: Path) -> dict[str, Any]:
@@ -584,10 +574,6 @@ def _is_alive(process_id: Any) -> bool:
     except PermissionError:  # a process of another user
         return True
     return True
-
-
-def _own_record() -> dict[str, Any]:
-    return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
 def _read_record(file: int) -> dict[str, Any]:
