@@ -108,7 +108,8 @@ class Checkpoints:
         if self._run_id is None:  # before the first save: take the run's id from its newest checkpoint, or draw one
             newest = self.newest_valid()
             if newest is not None:
-                assert snapshot.step >= newest.step, f"step {snapshot.step} after {newest.step}: resume, or move_away()"
+                step = snapshot.step
+                assert step >= newest.step, f"step {step} after step {newest.step}: resume, or move_away()"
             self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
             # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
             runs = self.run_folder.absolute().parent.glob("*/")
