@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import isdir, isfile
 from pathlib import Path
@@ -65,6 +64,7 @@ DEMONSTRATION = "demonstration"
 PACKAGED_RUN = Path(__file__).resolve().parents[1] / DEMONSTRATION
 """The model that comes along, in an installed package: all folders of a user share it, so nothing changes it."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
+_HINT_ON_BAD_FILES = "copy the whole checkpoint folder again, or use another checkpoint"
 _OR_DEMONSTRATION = f"or take the small English-French model that comes with tfm: --run {DEMONSTRATION}"
 
 # For runs without a record. In corpora of everyday sentences, of captions and of speeches, the 99 % quantile of the
@@ -331,17 +331,6 @@ def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
     return SeenLengths(math.ceil(_LONGEST_IN_MEANS * num_tokens / num_sentences), ratio)
 
 
-@contextmanager
-def hint_on_bad_files() -> Iterator[None]:
-    """Tell what to do about files that do not fit together."""
-    try:
-        yield
-    except (DataError, ConfigError) as error:
-        error.hint = error.hint or "copy the whole checkpoint folder again, or use another checkpoint"
-        raise
-
-
-@hint_on_bad_files()
 def read_files(folder: Path) -> TrainedFiles:
     """Read config and tokenizers of one checkpoint folder.
 
@@ -351,13 +340,17 @@ def read_files(folder: Path) -> TrainedFiles:
         DataError: config or tokenizers are not as tfm writes them.
         ConfigError: the config in the checkpoint is invalid.
     """
-    checkpoint = open_checkpoint(folder)
     try:
-        text = checkpoint.file(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{folder / CONFIG_FILE}: not UTF-8 text") from error
-    config = stored_config(text, str(folder / CONFIG_FILE))
-    return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
+        checkpoint = open_checkpoint(folder)
+        try:
+            text = checkpoint.file(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{folder / CONFIG_FILE}: not UTF-8 text") from error
+        config = stored_config(text, str(folder / CONFIG_FILE))
+        return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
+    except (DataError, ConfigError) as error:
+        error.hint = error.hint or _HINT_ON_BAD_FILES
+        raise
 
 
 def tokenizers_of(checkpoint: Checkpoint) -> Tokenizers:
@@ -477,7 +470,6 @@ def _load(folder: Path) -> TrainedModel:
     return load_weights(read_files(folder))
 
 
-@hint_on_bad_files()
 def load_weights(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]] | None = None) -> TrainedModel:
     """Load the weights to the CPU; raises the errors of `load_trained`.
 
@@ -492,9 +484,9 @@ def load_weights(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]] 
     from transformer_cli.process.device import require_memory
 
     checkpoint, source, target = files.checkpoint, files.source_tokenizer, files.target_tokenizer
-    with torch.device("meta"):  # names and shapes only, without memory and without random numbers
-        model = Transformer(files.config.model, source.vocab_size, target.vocab_size)
     try:
+        with torch.device("meta"):  # names and shapes only, without memory and without random numbers
+            model = Transformer(files.config.model, source.vocab_size, target.vocab_size)
         if arrays is not None:
             weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
         else:
@@ -507,7 +499,8 @@ def load_weights(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]] 
                 hint="close other programs, or use a machine with more memory",
             )
             weights = checkpoint.model(expected=model.state_dict())
-    except DamagedError:
+    except (DamagedError, ConfigError) as error:
+        error.hint = error.hint or _HINT_ON_BAD_FILES
         raise
     except DataError as error:
         error.hint = error.hint or (
