@@ -46,7 +46,7 @@ def keep(run: Path, folder: Path, *, in_half: bool = False) -> None:
     from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
     from transformer_cli.checkpoint.checkpoints import Checkpoints
     from transformer_cli.checkpoint.run_folder import CONFIG_FILE, open_checkpoint
-    from transformer_cli.storage.writing import Content, write_folder
+    from transformer_cli.storage.writing import write_folder
 
     best = Checkpoints(run).best()
     assert best is not None, f"{run} has no checkpoint with a score"
@@ -70,7 +70,7 @@ def keep(run: Path, folder: Path, *, in_half: bool = False) -> None:
         average = write_average(Path(temporary) / name, [best], weights, validation=best.state()["validation"])
         files = {one.name: average.file(one.name, max_bytes=1 << 30) for one in average.manifest.files}
         files[CONFIG_FILE] = _without_root(files[CONFIG_FILE].decode()).encode()
-        write_folder(kept / name, {one: Content.of(data) for one, data in files.items()}, average.manifest)
+        write_folder(kept / name, files, average.manifest)
     open_checkpoint(kept / name).verify()
 
 

@@ -15,7 +15,7 @@ from transformer_cli.checkpoint.run_folder import open_checkpoint
 from transformer_cli.checkpoint.trained_files import load_trained
 from transformer_cli.config.loading import parse_yaml
 from transformer_cli.process.errors import ConfigError, DataError
-from transformer_cli.storage import Content, open_sealed
+from transformer_cli.storage import open_sealed
 from transformer_cli.storage.filesystem import MANIFEST_NAME, ListedFile
 
 from ..faults import run_in_child
@@ -115,7 +115,7 @@ def test_a_file_of_200_megabytes_is_refused_before_it_is_read(tmp_path: Path, na
     """H5, H2: the manifest states the size; the file is sparse and takes no space on the disk."""
     (folder,) = save(tmp_path, parts(), 10)
     size = 200 << 20
-    forged = forge(folder, {name: Content.of(b"")})
+    forged = forge(folder, {name: b""})
     with open_sealed(forged) as sealed:
         manifest = sealed.manifest
     files = tuple(file.model_copy(update={"size": size}) if file.name == name else file for file in manifest.files)

@@ -39,11 +39,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
         manifest = sealed.manifest
         files: dict[str, Any] = {file.name: (folder / file.name).read_bytes() for file in manifest.files}
     files |= changes
-    contents = {
-        name: data if isinstance(data, Content) else Content.of(data)
-        for name, data in files.items()
-        if data is not None
-    }
+    contents = {name: data for name, data in files.items() if data is not None}
     forged = folder.with_name("forged")
     if forged.exists():
         shutil.rmtree(forged)

@@ -86,6 +86,17 @@ def test_dropout_depends_on_the_seeded_parts_alone() -> None:
     assert not torch.equal(mask(2, "step", 5), first)
 
 
+def test_products_that_are_remembered_are_limited_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
+    prepare_machine(RuntimeConfig(device="cpu"))
+    assert os.environ["LRU_CACHE_CAPACITY"] == "16"
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "9")
+    prepare_machine(RuntimeConfig(device="cpu"))
+    assert os.environ["LRU_CACHE_CAPACITY"] == "9"
+
+
 def test_the_config_sets_device_precision_and_threads() -> None:
     machine = prepare_machine(RuntimeConfig(device="cpu", precision="bfloat16", threads=1))
     assert (machine.device, machine.precision) == (torch.device("cpu"), torch.bfloat16)

@@ -1,13 +1,12 @@
 """What is free, what is refused because it cannot fit, and what stays resident."""
 
-import os
 from pathlib import Path
 
 import pytest
 import torch
 
 from transformer_cli.process import device as memory
-from transformer_cli.process.device import free_bytes, keep_freed_memory, require_memory, to_device
+from transformer_cli.process.device import free_bytes, require_memory, to_device
 from transformer_cli.process.errors import TryAgainError
 
 CPU = torch.device("cpu")
@@ -120,17 +119,6 @@ def test_a_gpu_tells_what_is_free() -> None:
     free = free_bytes(torch.device("cuda"))
     assert free is not None
     assert 0 < free <= torch.cuda.mem_get_info()[1]
-
-
-def test_products_that_are_remembered_are_limited_unless_the_user_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
-    keep_freed_memory()
-    assert os.environ["LRU_CACHE_CAPACITY"] == "16"
-    monkeypatch.setenv("LRU_CACHE_CAPACITY", "9")
-    keep_freed_memory()
-    assert os.environ["LRU_CACHE_CAPACITY"] == "9"
 
 
 def test_for_a_small_model_nobody_asks_how_much_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

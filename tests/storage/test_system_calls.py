@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import socket
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -95,13 +96,13 @@ def test_the_holder_is_named_where_the_first_byte_of_a_locked_file_cannot_be_rea
 
 
 def test_a_heartbeat_needs_no_time_through_a_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a"
-    path.write_text("")
-    os.utime(path, (1, 1))
     monkeypatch.setattr(os, "supports_fd", set())
-    with path.open() as file:
-        filesystem.touch(file.fileno(), path)
-    assert path.stat().st_mtime > 1
+    with RunLock(tmp_path, heartbeat_seconds=0.001) as lock:
+        os.utime(lock.path, (1, 1))
+        ends_at = time.monotonic() + 60
+        while lock.path.stat().st_mtime == 1:
+            assert time.monotonic() < ends_at
+            time.sleep(0.001)
 
 
 def test_the_record_of_the_lock_is_json_of_pid_and_host(tmp_path: Path) -> None:

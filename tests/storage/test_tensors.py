@@ -31,7 +31,7 @@ from ..faults import run_in_child
 
 def encoded(tensors: dict[str, Tensor]) -> bytes:
     content = tensors_content(tensors)
-    data = b"".join(bytes(chunk) for chunk in content.chunks())
+    data = b"".join(bytes(chunk) for chunk in content.chunks)
     assert len(data) == content.num_bytes
     return data
 
@@ -94,7 +94,7 @@ def test_columns_of_a_table_are_written_in_order() -> None:
 
 def test_tensors_on_the_way_to_the_disk_are_not_copied() -> None:
     table = torch.zeros(1000)
-    chunk = list(tensors_content({"a": table}).chunks())[1]
+    chunk = list(tensors_content({"a": table}).chunks)[1]
     table[0] = 1.0
     assert bytes(chunk[:4]) == struct.pack("<f", 1.0)
 

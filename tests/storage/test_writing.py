@@ -186,7 +186,7 @@ def test_a_name_that_is_taken_stays_if_the_new_folder_cannot_be_put_there(tmp_pa
     with pytest.raises(StorageError):
         write_folder(
             tmp_path / "final",
-            {"a": Content.of(b"a")},
+            {"a": b"a"},
             MANIFEST,
             aside=tmp_path / "aside",
             fs=FailingFileSystem("rename", 2, errno.EIO),
@@ -197,7 +197,7 @@ def test_a_name_that_is_taken_stays_if_the_new_folder_cannot_be_put_there(tmp_pa
 def test_sizes_and_digests_are_those_of_the_bytes_written(tmp_path: Path) -> None:
     write_folder(
         tmp_path / "final",
-        {"a": Content(4, lambda: (b"ab", memoryview(b"cd"))), "b": Content.of(b"")},
+        {"a": Content(4, (b"ab", memoryview(b"cd"))), "b": b""},
         MANIFEST,
     )
     with open_sealed(tmp_path / "final") as sealed:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from transformer_cli import Config, load_config, train
 from transformer_cli.checkpoint import run_folder
-from transformer_cli.checkpoint.run_folder import open_checkpoint
+from transformer_cli.checkpoint.run_folder import RunFolder, open_checkpoint
 from transformer_cli.checkpoint.trained_files import load_trained, seen_lengths_of
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
@@ -442,15 +442,18 @@ def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None
     assert before.longest is not None
     assert after == of_data[0].joined(of_data[1])
     assert "seen_lengths" in new.checkpoint.state()
-    assert old.seen_words is not None
-    assert new.seen_words is not None
-    assert new.seen_words != old.seen_words
-    assert new.seen_words.common(old.seen_words) == old.seen_words
+    words_of_old, words_of_new = (
+        read_seen_words(RunFolder(Path("runs") / one).seen_words_file) for one in ("old", "lengths")
+    )
+    assert words_of_old is not None
+    assert words_of_new is not None
+    assert words_of_new != words_of_old
+    assert words_of_new.common(words_of_old) == words_of_old
     # What a model of an earlier version has seen is not known, so nothing is known of a run that begins with it.
     (Path("runs") / "old" / "seen_words.json").rename("aside")
     try:
         train(fine_tuned("unknown", {}))
-        assert load_trained(Path("runs") / "unknown").seen_words is None
+        assert read_seen_words(RunFolder(Path("runs") / "unknown").seen_words_file) is None
     finally:
         Path("aside").rename(Path("runs") / "old" / "seen_words.json")
 

@@ -99,11 +99,11 @@ def write_average(
     if rival is not None:
         state["average"]["rival"] = dict(rival)
     copied = {
-        file.name: Content.of(newest.file(file.name, max_bytes=MAX_COPIED_BYTES))
+        file.name: newest.file(file.name, max_bytes=MAX_COPIED_BYTES)
         for file in newest.manifest.files
         if file.name not in (MODEL_FILE, OPTIMIZER_FILE, STATE_FILE)
     }
-    files = {MODEL_FILE: tensors_content(weights), STATE_FILE: Content.of(encode_json(state))}
+    files: dict[str, Content | bytes] = {MODEL_FILE: tensors_content(weights), STATE_FILE: encode_json(state)}
     changes: dict[str, Any] = {"format_version": FORMAT_VERSION, "score": None}
     if validation is not None:
         score = validation["value"] if math.isfinite(validation["value"]) else None

@@ -49,7 +49,8 @@ class Checkpoints:
         self.retention = retention or Retention()
         self._data_fingerprint = data_fingerprint
         self._fs = fs
-        self._known: KnownFolder | None = None
+        self.known: KnownFolder | None = None
+        """The run folder as it was found: `save` notices if it is renamed or removed after that."""
         self._run_id: str | None = None
         self._saved_at = 0
         self._verified: dict[str, Manifest] = {}
@@ -100,18 +101,26 @@ class Checkpoints:
                 checkpoint is saved in another place, which the message names; or a symbolic link took the place
                 of `checkpoints/`, likewise.
         """
-        if self._known is not None and not self._known.is_in_place():
-            raise self._saved_elsewhere(self._known, snapshot, score)
+        if self.known is not None and not self.known.is_in_place():
+            raise self._saved_elsewhere(self.known, snapshot, score)
         if self.folder.is_symlink():
             raise self._saved_beside_link(snapshot, score)
-        self._continue_run(snapshot.step)
+        if self._run_id is None:  # before the first save: take the run's id from its newest checkpoint, or draw one
+            newest = self.newest_valid()
+            if newest is not None:
+                step = snapshot.step
+                assert step >= newest.step, f"step {step} after step {newest.step}: resume, or move_away()"
+            self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
+            # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
+            runs = self.run_folder.absolute().parent.glob("*/")
+            latest = max((one.manifest.saved_at for run in runs for one in list_run(run).whole), default=0)
+            # A checkpoint from elsewhere may claim any time.
+            self._saved_at = min(latest, LATEST_SAVED_AT)
         storage.make_folders(self.folder, fs=self._fs)
-        if self._known is None:
-            self.recognise_folder()
+        self.known = self.known or KnownFolder(self.run_folder)
         final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
-        assert self._run_id is not None
         manifest = Manifest(
             format_version=FORMAT_VERSION,
             run_id=self._run_id,
@@ -135,10 +144,6 @@ class Checkpoints:
         most = kept.keep_last + kept.keep_best + kept.num_regular
         still_to_come = max(1, most + 1 - len(list_checkpoints(self.folder).whole))
         storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
-
-    def recognise_folder(self) -> None:
-        """Remember the run folder: from now on, `save` notices if it is renamed or removed."""
-        self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
         """Delete temporary files of killed processes; finish a replacement, and undo a `move_away`, that came to nothing."""
@@ -186,20 +191,6 @@ class Checkpoints:
     def _at(self, run_folder: Path) -> "Checkpoints":
         return Checkpoints(run_folder, self.retention, data_fingerprint=self._data_fingerprint, fs=self._fs)
 
-    def _continue_run(self, step: int) -> None:
-        """Before the first save: take the run's id from its newest checkpoint, or draw one."""
-        if self._run_id is not None:
-            return
-        newest = self.newest_valid()
-        if newest is not None:
-            assert step >= newest.step, f"step {step} after step {newest.step}: resume, or move_away()"
-        self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
-        # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
-        runs = self.run_folder.absolute().parent.glob("*/")
-        latest = max((list_run(run).latest_saved_at() for run in runs), default=0)
-        # A checkpoint from elsewhere may claim any time.
-        self._saved_at = min(latest, LATEST_SAVED_AT)
-
     def _verify_saved(self, folder: Path) -> None:
         try:
             checkpoint = open_checkpoint(folder)
@@ -221,15 +212,10 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
-        """Delete superfluous checkpoints, and let the links `last` and `best` name those that are kept."""
-        kept, superfluous = self._kept_and_superfluous()
-        storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
-        storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
-        for best in ranked(kept, list_checkpoints(self.folder, AVERAGE).whole)[:1]:
-            storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
+        """Delete superfluous checkpoints, and let the links `last` and `best` name those that are kept.
 
-    def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
-        """Newest first. All kept ones are verified: a damaged checkpoint never replaces a good one."""
+        All kept ones are verified: a damaged checkpoint never replaces a good one.
+        """
         listing = list_checkpoints(self.folder)
         for name in listing.skipped.keys() & self._verified.keys():
             del self._verified[name]
@@ -246,9 +232,13 @@ class Checkpoints:
                 if self._verified.get(found.folder.name) != found.manifest and not self._is_verified(found, listing)
             ]
             if not damaged:
-                return kept, [found for found in own if found.step in steps]
+                break
             for found in damaged:
                 _warn_of_damage(listing.skipped[found.folder.name])
+        storage.remove([found.folder for found in own if found.step in steps], fs=self._fs)
+        storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)  # the newest comes first
+        for best in ranked(kept, list_checkpoints(self.folder, AVERAGE).whole)[:1]:
+            storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
 
 def _warn_of_damage(reason: str) -> None:

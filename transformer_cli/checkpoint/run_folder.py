@@ -5,8 +5,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os.path import isfile
 from pathlib import Path
@@ -18,7 +18,6 @@ from transformer_cli.process.errors import CannotCreateError, DataError, Storage
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
 from transformer_cli.storage.filesystem import (
-    SealedFolder,
     Stamp,
     encode_json,
     is_bare_name,
@@ -176,11 +175,12 @@ class Snapshot:
     files: Mapping[str, bytes]
     """config.yaml and the tokenizers, from `portable_files`."""
 
-    def contents(self) -> dict[str, Content]:
+    def contents(self) -> dict[str, Content | bytes]:
         """The files of the checkpoint."""
         assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
-            require_finite({**self.model, **_raw(self.optimizer)}, f"step {self.step}")
+            raw = {name: tensor for name, tensor in self.optimizer.items() if name.endswith(RAW)}
+            require_finite({**self.model, **raw}, f"step {self.step}")
         except DataError as error:
             raise TrainingStoppedError(
                 f"{error.message}; this step was not saved", hint="the previous checkpoint is intact"
@@ -188,8 +188,8 @@ class Snapshot:
         return {
             MODEL_FILE: tensors_content(self.model),
             OPTIMIZER_FILE: tensors_content(self.optimizer),
-            STATE_FILE: Content.of(encode_json(self.state)),
-            **{name: Content.of(data) for name, data in self.files.items()},
+            STATE_FILE: encode_json(self.state),
+            **self.files,
         }
 
 
@@ -235,12 +235,14 @@ class Checkpoint:
         Raises:
             DamagedError: a file has changed since it was saved.
         """
-        with self._sealed() as sealed:
-            sealed.verify()
+        with open_sealed(self.folder, known=(self.manifest, self._compared)) as sealed:
+            for listed in sealed.manifest.files:
+                with sealed.open(listed.name):
+                    pass
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
-        with self._sealed() as sealed:
+        with open_sealed(self.folder, known=(self.manifest, self._compared)) as sealed:
             return sealed.read(name, max_bytes=max_bytes)
 
     def state(self) -> dict[str, Any]:
@@ -282,37 +284,26 @@ class Checkpoint:
             DamagedError: the file has changed since it was saved.
             DataError: it has other tensors than expected, or values that are NaN or infinite.
         """
-        weights = self._tensors(MODEL_FILE, expected)
-        require_finite(weights, str(self.folder / MODEL_FILE))
+        origin, known = str(self.folder / MODEL_FILE), (self.manifest, self._compared)
+        with open_sealed(self.folder, known=known) as sealed, sealed.open(MODEL_FILE) as file:
+            weights = read_tensors(file, expected, origin)
+        require_finite(weights, origin)
         return weights
 
     def optimizer(self, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
         """The optimizer's state, as in `Snapshot.optimizer`; raises the errors of `model`."""
-        state = self._tensors(OPTIMIZER_FILE, expected)
-        require_finite(_raw(state), str(self.folder / OPTIMIZER_FILE))
+        origin, known = str(self.folder / OPTIMIZER_FILE), (self.manifest, self._compared)
+        with open_sealed(self.folder, known=known) as sealed, sealed.open(OPTIMIZER_FILE) as file:
+            state = read_tensors(file, expected, origin)
+        require_finite({name: tensor for name, tensor in state.items() if name.endswith(RAW)}, origin)
         for name, tensor in state.items():
             is_square = name.endswith(NEVER_NEGATIVE)
             if bool(tensor.isnan().any()) or (is_square and bool((tensor < 0).any())):
                 raise DataError(
-                    f"{self.folder / OPTIMIZER_FILE}: {name} has impossible values, NaN or negative",
+                    f"{origin}: {name} has impossible values, NaN or negative",
                     hint="use another checkpoint, or start again with --from-scratch",
                 )
         return state
-
-    def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-        with self._sealed() as sealed, sealed.open(name) as file:
-            return read_tensors(file, expected, str(self.folder / name))
-
-    @contextmanager
-    def _sealed(self) -> Iterator[SealedFolder]:
-        """The open folder; with another manifest than that of this object, nothing was compared."""
-        with open_sealed(self.folder, self._compared) as sealed:
-            is_same = sealed.manifest == self.manifest
-            yield sealed if is_same else replace(sealed, compared={})
-
-
-def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-    return {name: tensor for name, tensor in state.items() if name.endswith(RAW)}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -349,10 +340,6 @@ class Listing:
         """Move a checkpoint from `whole` to `skipped`."""
         self.whole = [checkpoint for checkpoint in self.whole if checkpoint.folder != folder]
         self.skipped[folder.name] = error.message
-
-    def latest_saved_at(self) -> int:
-        """The largest `saved_at` of the usable checkpoints; 0 if there are none."""
-        return max((checkpoint.manifest.saved_at for checkpoint in self.whole), default=0)
 
     def reasons(self) -> str:
         """One line for each skipped checkpoint, for a message."""
@@ -525,14 +512,14 @@ class StateValues:
 
     def part(self, name: str) -> "StateValues":
         """The object in this field."""
-        value = self._value(name)
+        value = self.values.get(name)
         if not isinstance(value, dict):
             raise self.refusal(name, "is not a JSON object")
         return StateValues(value, self.origin, f"{self.path}{name}.")
 
     def count(self, name: str, *, most: int = MOST) -> int:
         """A whole number from 0 to `most`."""
-        value = self._value(name)
+        value = self.values.get(name)
         if type(value) is not int or not 0 <= value <= most:
             raise self.refusal(name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}")
         return value
@@ -546,7 +533,7 @@ class StateValues:
 
     def number(self, name: str, *, with_nan: bool = False) -> float:
         """A number, which may be infinite; `with_nan` allows NaN."""
-        value = self._value(name)
+        value: Any = self.values.get(name)
         is_number = type(value) is float or (type(value) is int and abs(value) <= 2**53)
         if not is_number or (math.isnan(value) and not with_nan):
             raise self.refusal(name, f"is {_shown(value)} instead of a number")
@@ -559,23 +546,19 @@ class StateValues:
 
     def text(self, name: str, *, most: int) -> str:
         """A text of at most `most` characters."""
-        value = self._value(name)
+        value = self.values.get(name)
         if not isinstance(value, str) or len(value) > most:
             raise self.refusal(name, f"is {_shown(value)} instead of a short text")
         return value
 
     def refusal(self, name: str, problem: str) -> DataError:
-        """The error for a field."""
+        """The error for a field; if it is missing, this is the problem."""
+        problem = problem if name in self.values else "is missing"
         return DataError(f"{self.origin}: {self.path}{name} {problem}: not the state of a training run", hint=_HINT)
-
-    def _value(self, name: str) -> Any:
-        if name not in self.values:
-            raise self.refusal(name, "is missing")
-        return self.values[name]
 
     def _items(self, name: str) -> "StateValues":
         """The values of a list, each under the name of the list and its place in it."""
-        values = self._value(name)
+        values = self.values.get(name)
         if not isinstance(values, list | tuple):
             raise self.refusal(name, f"is {_shown(values)} instead of a list")
         return replace(self, values={f"{name}[{place}]": value for place, value in enumerate(values)})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import isdir, isfile
 from pathlib import Path
@@ -24,7 +23,6 @@ from transformer_cli.checkpoint.run_folder import (
     STATE_FILE,
     STEPS_FILE,
     Checkpoint,
-    Listing,
     RunFolder,
     StateValues,
     list_checkpoints,
@@ -37,19 +35,17 @@ from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError, TfmError
 from transformer_cli.process.messages import for_shell
-from transformer_cli.storage import MANIFEST_NAME, Content, DamagedError, Manifest, open_sealed, remove, write_folder
+from transformer_cli.storage import MANIFEST_NAME, DamagedError, Manifest, open_sealed, remove, write_folder
 from transformer_cli.storage.filesystem import encode_json
 from transformer_cli.storage.writing import is_running
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.seen_words import SeenWords, read_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizers, read_tokenizers, tokenizer_names
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from transformer_cli.model import Transformer
 
@@ -68,6 +64,7 @@ DEMONSTRATION = "demonstration"
 PACKAGED_RUN = Path(__file__).resolve().parents[1] / DEMONSTRATION
 """The model that comes along, in an installed package: all folders of a user share it, so nothing changes it."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
+_HINT_ON_BAD_FILES = "copy the whole checkpoint folder again, or use another checkpoint"
 _OR_DEMONSTRATION = f"or take the small English-French model that comes with tfm: --run {DEMONSTRATION}"
 
 # For runs without a record. In corpora of everyday sentences, of captions and of speeches, the 99 % quantile of the
@@ -109,11 +106,12 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS, *, or_demonstrati
         raise MissingInputError("the name of the run is empty", hint=_hint_on_names(run, runs_folder))
     paths = [runs_folder / run, Path(run)]
     for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
-        if _is_run(path):
-            return path
         # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
-            return path.parent
+        is_in_one = isfile(path) or path.name == CHECKPOINTS
+        for folder in (path, path.parent) if is_in_one else (path,):
+            # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
+            if isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME):
+                return folder
     raise _no_run(run, paths, runs_folder)
 
 
@@ -125,7 +123,7 @@ def demonstration_run() -> Path:
 
 def _newest(runs_folder: Path) -> Path:
     listings = {name: list_run_or_averages(runs_folder / name) for name in _run_names(runs_folder)}
-    usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
+    usable = [(one.manifest.saved_at, name) for name, found in listings.items() for one in found.whole]
     if usable:
         return runs_folder / max(usable)[1]
     if not listings:
@@ -194,12 +192,6 @@ def _hint_without_checkpoint(run_folder: Path) -> str:
     return f"{first}{what_next}"
 
 
-def _is_run(folder: Path) -> bool:
-    """Whether a folder is a run or a single checkpoint."""
-    # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
-    return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
-
-
 def _hint_on_names(run: str, runs_folder: Path) -> str:
     names = _run_names(runs_folder)
     # A person may give the path of a run that is not there, or the name of its config.
@@ -223,26 +215,13 @@ def _run_names(runs_folder: Path) -> list[str]:
 
 
 def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:
-    """What `load` returns for the checkpoint that is used; see `attempts`, whose errors it raises.
+    """What `load` returns for the checkpoint that is used: of those that may be used, the best one that is whole.
 
-    Args:
-        folder, which: as of `attempts`.
-        load: reads a checkpoint folder.
-    """
-    for attempt in attempts(folder, which=which):
-        with attempt as checkpoint:
-            return load(checkpoint)
-    raise AssertionError("no attempt is left, and none has raised an error")
-
-
-def attempts(folder: Path, *, which: Which = "best") -> Iterator[AbstractContextManager[Path, bool | None]]:
-    """The folders of the checkpoints that may be used, the best first, each as a block in which it is read; the caller leaves with the first.
-
-    A block ends early where it raises DamagedError or StorageError. Then the next one begins. The block that reads a whole
-    checkpoint warns of those that were skipped.
+    A warning tells of those that were skipped, because `load` has raised DamagedError or StorageError.
 
     Args:
         folder: of a run, or of one checkpoint that may have been copied elsewhere.
+        load: reads a checkpoint folder.
         which: the best or the last checkpoint of a run; without any score, the last.
 
     Raises:
@@ -256,31 +235,26 @@ def attempts(folder: Path, *, which: Which = "best") -> Iterator[AbstractContext
     if not checkpoints_folder.is_dir():
         if not folder.is_dir():
             raise MissingInputError(f"{folder}: no such folder", hint="--run takes the name or the folder of a run")
-        yield nullcontext(folder)
-        return
+        return load(folder)
     listing = list_checkpoints(checkpoints_folder)
     averages = list_checkpoints(checkpoints_folder, AVERAGE)
     listing.skipped |= averages.skipped if which == "best" else {}
     order = ranked(listing.whole, averages.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
-        yield _attempt(checkpoint.folder, listing)
+        try:
+            loaded = load(checkpoint.folder)
+        except (DamagedError, StorageError) as error:
+            listing.skip(checkpoint.folder, error)
+            continue
+        for reason in listing.skipped.values():
+            logger.warning("skipped a checkpoint: %s", reason)
+        return loaded
     if not listing.skipped:
         raise MissingInputError(f"{folder}: this run has no checkpoint yet", hint="train it: tfm train")
     raise StorageError(
         f"{folder}: no checkpoint is valid:{listing.reasons()}",
         hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
     )
-
-
-@contextmanager
-def _attempt(folder: Path, listing: Listing) -> Iterator[Path]:
-    try:
-        yield folder
-    except (DamagedError, StorageError) as error:
-        listing.skip(folder, error)
-    else:
-        for reason in listing.skipped.values():
-            logger.warning("skipped a checkpoint: %s", reason)
 
 
 # The config and the tokenizers of a checkpoint.
@@ -323,12 +297,6 @@ class TrainedFiles:
         return DEMONSTRATION if self.is_demonstration else self.config.name
 
     @property
-    def seen_words(self) -> SeenWords | None:
-        """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
-        run = self.run
-        return None if run is None else read_seen_words(run.seen_words_file)
-
-    @property
     def folder(self) -> Path:
         """The folder of the checkpoint."""
         return self.checkpoint.folder
@@ -363,17 +331,6 @@ def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
     return SeenLengths(math.ceil(_LONGEST_IN_MEANS * num_tokens / num_sentences), ratio)
 
 
-@contextmanager
-def hint_on_bad_files() -> Iterator[None]:
-    """Tell what to do about files that do not fit together."""
-    try:
-        yield
-    except (DataError, ConfigError) as error:
-        error.hint = error.hint or "copy the whole checkpoint folder again, or use another checkpoint"
-        raise
-
-
-@hint_on_bad_files()
 def read_files(folder: Path) -> TrainedFiles:
     """Read config and tokenizers of one checkpoint folder.
 
@@ -383,13 +340,17 @@ def read_files(folder: Path) -> TrainedFiles:
         DataError: config or tokenizers are not as tfm writes them.
         ConfigError: the config in the checkpoint is invalid.
     """
-    checkpoint = open_checkpoint(folder)
     try:
-        text = checkpoint.file(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{folder / CONFIG_FILE}: not UTF-8 text") from error
-    config = stored_config(text, str(folder / CONFIG_FILE))
-    return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
+        checkpoint = open_checkpoint(folder)
+        try:
+            text = checkpoint.file(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{folder / CONFIG_FILE}: not UTF-8 text") from error
+        config = stored_config(text, str(folder / CONFIG_FILE))
+        return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
+    except (DataError, ConfigError) as error:
+        error.hint = error.hint or _HINT_ON_BAD_FILES
+        raise
 
 
 def tokenizers_of(checkpoint: Checkpoint) -> Tokenizers:
@@ -474,8 +435,7 @@ def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
 
     if folder.exists():
         remove([folder])
-    contents = {name: Content.of(data) for name, data in files.items()}
-    write_folder(folder, contents, of_checkpoint, is_marked=True)
+    write_folder(folder, files, of_checkpoint, is_marked=True)
 
 
 # Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere.
@@ -510,62 +470,45 @@ def _load(folder: Path) -> TrainedModel:
     return load_weights(read_files(folder))
 
 
-@hint_on_bad_files()
-def load_weights(files: TrainedFiles) -> TrainedModel:
-    """Load the weights to the CPU; raises the errors of `load_trained`."""
+def load_weights(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]] | None = None) -> TrainedModel:
+    """Load the weights to the CPU; raises the errors of `load_trained`.
+
+    Args:
+        files: of the model.
+        arrays: all tensors of the model by their names in PyTorch, with their shapes, if they are in memory already; they are
+            copied, and the checkpoint's file is not read again.
+    """
     import torch
 
+    from transformer_cli.model import Transformer
     from transformer_cli.process.device import require_memory
 
-    checkpoint, model = files.checkpoint, _without_weights(files)
+    checkpoint, source, target = files.checkpoint, files.source_tokenizer, files.target_tokenizer
     try:
-        # The reader refuses a file whose tensors do not fit the model.
-        in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
-        require_memory(
-            min(in_file, sum(parameter.nbytes for parameter in model.parameters())),
-            torch.device("cpu"),
-            f"{checkpoint.folder / MODEL_FILE}: the weights",
-            hint="close other programs, or use a machine with more memory",
-        )
-        weights = checkpoint.model(expected=model.state_dict())
-    except DamagedError:
+        with torch.device("meta"):  # names and shapes only, without memory and without random numbers
+            model = Transformer(files.config.model, source.vocab_size, target.vocab_size)
+        if arrays is not None:
+            weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+        else:
+            # The reader refuses a file whose tensors do not fit the model.
+            in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
+            require_memory(
+                min(in_file, sum(parameter.nbytes for parameter in model.parameters())),
+                torch.device("cpu"),
+                f"{checkpoint.folder / MODEL_FILE}: the weights",
+                hint="close other programs, or use a machine with more memory",
+            )
+            weights = checkpoint.model(expected=model.state_dict())
+    except (DamagedError, ConfigError) as error:
+        error.hint = error.hint or _HINT_ON_BAD_FILES
         raise
     except DataError as error:
-        source, target = files.tokenizers
         error.hint = error.hint or (
             f"{CONFIG_FILE}, the tokenizers ({source.vocab_size:,} source and {target.vocab_size:,} target tokens) and "
             "the weights must belong to one model: copy the whole checkpoint folder again"
         )
         raise
-    return _with_weights(files, model, weights)
-
-
-def model_of_arrays(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]]) -> TrainedModel:
-    """The model on the CPU whose weights are in memory already; the checkpoint's file is not read again.
-
-    Args:
-        files: of the model.
-        arrays: all tensors of the model by their names in PyTorch, with their shapes; they are copied.
-    """
-    import torch
-
-    weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    return _with_weights(files, _without_weights(files), weights)
-
-
-def _without_weights(files: TrainedFiles) -> Transformer:
-    """The model on the meta device: names and shapes only, without memory and without random numbers."""
-    import torch
-
-    from transformer_cli.model import Transformer
-
-    with torch.device("meta"):
-        return Transformer(files.config.model, files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size)
-
-
-def _with_weights(files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]) -> TrainedModel:
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
-    tokenizers = files.source_tokenizer, files.target_tokenizer
-    return TrainedModel(files.config, *tokenizers, files.checkpoint, model.eval())
+    return TrainedModel(files.config, source, target, checkpoint, model.eval())

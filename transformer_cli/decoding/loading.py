@@ -16,10 +16,9 @@ from transformer_cli.checkpoint.run_folder import AVERAGE, RUNS, RunFolder
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
     Which,
-    attempts,
     find_run,
+    first_usable,
     load_weights,
-    model_of_arrays,
     read_files,
     seen_lengths_of,
 )
@@ -48,6 +47,7 @@ from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.messages import for_shell
 from transformer_cli.storage.writing import is_locked_here, is_running
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.seen_words import read_seen_words
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
@@ -328,26 +328,23 @@ def _loaded(
     """Load the model of a run, from the first of its checkpoints that is whole.
 
     Args:
-        folder, which: as of `attempts`.
-        configured: gives the config of a checkpoint with the settings of decoding and of the machine.
-        alone, starts: as of `_ready`.
+        folder, which: as of `first_usable`.
+        configured, alone, starts: as of `_ready`.
     """
-    for attempt in attempts(folder, which=which):
-        with attempt as checkpoint:
-            files = read_files(checkpoint)
-            return _ready(files, configured(files), alone=alone, starts=starts)
-    raise AssertionError("no attempt is left, and none has raised an error")
+    return first_usable(folder, partial(_ready, configured=configured, alone=alone, starts=starts), which=which)
 
 
-def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) -> _Loaded:
+def _ready(folder: Path, *, configured: Callable[[TrainedFiles], Config], alone: bool, starts: bool) -> _Loaded:
     """A checkpoint that is ready to translate.
 
     Args:
-        files: of the checkpoint.
-        config: with the settings of decoding and of the machine.
+        folder: of the checkpoint.
+        configured: gives the config of a checkpoint with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
         starts: whether the first sentences need not wait for the import of PyTorch.
     """
+    files = read_files(folder)
+    config = configured(files)
     options, run = config.decoding, files.run
     pipeline = TextPipeline.of(
         files.source_tokenizer,
@@ -355,7 +352,8 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
         config,
         options,
         seen_lengths_of(files.checkpoint, files.config),
-        seen_words=files.seen_words,
+        # A checkpoint outside of a run, and a run of an earlier version, have no record of the words that the training saw.
+        seen_words=None if run is None else read_seen_words(run.seen_words_file),
         qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
     )
     engine: _DescribedEngine | None = None
@@ -481,7 +479,7 @@ def load_pytorch_engine(files: TrainedFiles, config: Config, weights: "Weights |
         runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
         decoding = config.decoding.model_copy(update={"engine": "torch"})
         config = config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    trained = load_weights(files) if weights is None else model_of_arrays(files, weights)
+    trained = load_weights(files, weights)
     return open_pytorch_engine(trained, config, alone=True)
 
 

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CPU_INFO = Path("/proc/cpuinfo")
+_HAS_GLIBC = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+_SMALL_CACHES = {
+    # oneDNN keeps code for each shape of a matrix product, for up to 1024 shapes without this limit. With 24 instead
+    # of 128 the process is 135 MB smaller, and updates are hardly slower. oneDNN reads this at its first product.
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "24",
+    # PyTorch keeps up to 1024 further objects of this kind. With 64, a translation of many lines is about 100 MB smaller
+    # (its memory stops growing after 10,000 lines, and not after 150,000), and a training, too; with 16, a translation is
+    # 100 MB smaller again and a training 40 MB. Both take the same time.
+    "LRU_CACHE_CAPACITY": "16",
+}
+"""Environment variables that `prepare_machine` sets, unless the user has set them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,14 @@ def prepare_machine(config: "RuntimeConfig", *, records: bool = False) -> Machin
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    keep_freed_memory()
+    for name, capacity in _SMALL_CACHES.items():
+        os.environ.setdefault(name, capacity)
+    if _HAS_GLIBC:
+        # Let glibc keep freed memory: each step frees and allocates large tensors, and page faults cost time.
+        trim_threshold, mmap_threshold = -1, -3
+        libc = ctypes.CDLL(None)
+        libc.mallopt(mmap_threshold, 1 << 30)
+        libc.mallopt(trim_threshold, (1 << 31) - 1)
     if not records:
         let_segments_grow()
     device = _choose_device(config.device)
@@ -90,8 +108,14 @@ def prepare_machine(config: "RuntimeConfig", *, records: bool = False) -> Machin
             f"runtime.precision: int8 is for CPUs, but runtime.device is {device.type}",
             hint="set runtime.device=cpu, or runtime.precision=auto",
         )
+    precision = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(config.precision, torch.float32)
+    if config.precision == "auto":
+        if has_fast_bfloat16(device):
+            precision = torch.bfloat16
+        elif device.type == "cuda" and has_tensor_cores():
+            precision = torch.float16
     is_recorded = records and (device.type == "cuda" or config.cuda_graphs is True)
-    return Machine(device, _choose_precision(config.precision, device), is_quantised, is_recorded)
+    return Machine(device, precision, is_quantised, is_recorded)
 
 
 def require_training_precision(config: "RuntimeConfig") -> None:
@@ -200,15 +224,6 @@ def _number_of(architecture: str) -> tuple[int, int]:
     """Of `sm_90a`: 9 and 0."""
     digits = "".join(filter(str.isdecimal, architecture))
     return int(digits[:-1] or 0), int(digits[-1:] or 0)
-
-
-def _choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    if wanted != "auto":
-        return {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(wanted, torch.float32)
-    if has_fast_bfloat16(device):
-        return torch.bfloat16
-    is_fast = device.type == "cuda" and has_tensor_cores()
-    return torch.float16 if is_fast else torch.float32
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
@@ -380,26 +395,6 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)  # does not copy a tensor that is already pinned
-
-
-_HAS_GLIBC = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep freed memory: each step frees and allocates large tensors, and page faults cost time."""
-    # oneDNN keeps code for each shape of a matrix product, for up to 1024 shapes without this limit. With 24 instead
-    # of 128 the process is 135 MB smaller, and updates are hardly slower. oneDNN reads this at its first product.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "24")
-    # PyTorch keeps up to 1024 further objects of this kind. With 64, a translation of many lines is about 100 MB smaller
-    # (its memory stops growing after 10,000 lines, and not after 150,000), and a training, too; with 16, a translation is
-    # 100 MB smaller again and a training 40 MB. Both take the same time.
-    os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
-    if not _HAS_GLIBC:
-        return
-    trim_threshold, mmap_threshold = -1, -3
-    libc = ctypes.CDLL(None)
-    libc.mallopt(mmap_threshold, 1 << 30)
-    libc.mallopt(trim_threshold, (1 << 31) - 1)
 
 
 _ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")

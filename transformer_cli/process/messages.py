@@ -64,9 +64,12 @@ class _LogFile(logging.FileHandler):
 
     def _open(self) -> TextIOWrapper:
         """Open the file; a symbolic link is not followed, and a pipe does not block."""
-        return open(
-            self.baseFilename, "a", encoding="utf-8", errors="backslashreplace", newline="\n", opener=_open_own_file
-        )
+        if os.path.islink(self.baseFilename):
+            raise OSError(f"{self.baseFilename} is a symbolic link")
+        if_possible = ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | sum(getattr(os, name, 0) for name in if_possible)
+        file = os.open(self.baseFilename, flags, 0o666)
+        return open(file, "a", encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -77,12 +80,6 @@ class _LogFile(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         logger.removeHandler(self)
         logger.warning("%s cannot be written any more; the run goes on without it", self.baseFilename)
-
-
-def _open_own_file(path: str, flags: int) -> int:
-    if os.path.islink(path):
-        raise OSError(f"{path} is a symbolic link")
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def terminal_width(stream: TextIO) -> int | None:

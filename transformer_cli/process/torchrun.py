@@ -45,8 +45,7 @@ def read_launch() -> Launch:
     Raises:
         ConfigError: the environment says that there are several processes, but not which one this is.
     """
-    size = _number(NUM_PROCESSES, 1)
-    if size <= 1:
+    if not os.environ.get(NUM_PROCESSES) or (size := _number(NUM_PROCESSES, 1)) <= 1:
         return Launch()
     if not (os.environ.get("RANK") and os.environ.get("MASTER_ADDR")):
         raise ConfigError(

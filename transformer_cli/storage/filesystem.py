@@ -16,9 +16,9 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -29,7 +29,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from transformer_cli.process.errors import CannotCreateError, DataError, StorageError, TryAgainError
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 fcntl: Any
@@ -56,14 +55,11 @@ NOT_CREATABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of a file before it is written; in chunks, so that they are not copied."""
+    """The bytes of a large file before it is written; in chunks, so that they are not copied."""
 
     num_bytes: int
-    chunks: Callable[[], Iterable[bytes | memoryview]]
-
-    @classmethod
-    def of(cls, data: bytes) -> Content:
-        return cls(len(data), lambda: (data,))
+    chunks: Iterable[bytes | memoryview]
+    """They may be made one after the other while they are written, so they can be taken once."""
 
 
 # Calls of the operating system that Windows or macOS lacks, or does differently.
@@ -150,11 +146,6 @@ def write_at(file: int, data: bytes, offset: int) -> None:
     """Write a few bytes from `offset` on; the file is not open for appending."""
     os.lseek(file, offset, os.SEEK_SET)
     os.write(file, data)
-
-
-def touch(file: int, path: Path) -> None:
-    """Set the time of an open file to now."""
-    os.utime(file if os.utime in os.supports_fd else path)
 
 
 def try_lock(file: int) -> bool | None:
@@ -435,15 +426,6 @@ _SETTLED_NANOSECONDS = 2 * 10**9
 """A file system may count times in steps as long as this: what was changed later than that before the stamp proves nothing."""
 
 
-def _stamp(file: FileIO) -> Stamp | None:
-    """The stamp of an open file; None if it was changed a moment ago."""
-    status = os.fstat(file.fileno())
-    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) < _SETTLED_NANOSECONDS:
-        return None
-    times = status.st_mtime_ns, status.st_ctime_ns
-    return status.st_dev, status.st_ino, status.st_size, *times
-
-
 @dataclass(frozen=True, slots=True)
 class SealedFolder:
     """An open folder with a valid manifest, whose files have the names and sizes that the manifest lists."""
@@ -452,18 +434,8 @@ class SealedFolder:
     descriptor: int | None
     """Of the folder; None on Windows."""
     manifest: Manifest
-    compared: dict[str, Stamp] = field(default_factory=dict)
+    compared: dict[str, Stamp]
     """Name of a file -> its stamp when its checksum was compared; what is compared here is added."""
-
-    def verify(self) -> None:
-        """Read every file.
-
-        Raises:
-            DamagedError: the SHA-256 of a file differs from the manifest.
-        """
-        for file in self.manifest.files:
-            with self.open(file.name):
-                pass
 
     @contextmanager
     def open(self, name: str) -> Iterator[FileIO]:
@@ -472,13 +444,16 @@ class SealedFolder:
         if listed is None:
             raise DamagedError(f"{self.path}: has no {name}")
         with _open_regular(self.descriptor, self.path, name, size=listed.size) as file:
-            stamp = _stamp(file)  # before it is read: a change meanwhile gives it another one
-            if stamp is None or self.compared.get(name) != stamp:
+            status = os.fstat(file.fileno())  # before it is read: a change meanwhile gives it another stamp
+            times = status.st_mtime_ns, status.st_ctime_ns
+            stamp: Stamp = (status.st_dev, status.st_ino, status.st_size, *times)
+            is_settled = time.time_ns() - max(times) >= _SETTLED_NANOSECONDS
+            if not is_settled or self.compared.get(name) != stamp:
                 if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
                     raise DamagedError(
                         f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
                     )
-                if stamp is not None:
+                if is_settled:
                     self.compared[name] = stamp
                 file.seek(0)
             yield file
@@ -493,49 +468,20 @@ class SealedFolder:
 
 
 @contextmanager
-def open_sealed(path: Path, compared: dict[str, Stamp] | None = None) -> Iterator[SealedFolder]:
+def open_sealed(
+    path: Path, *, known: tuple[Manifest, dict[str, Stamp]] | None = None, problems: list[str] | None = None
+) -> Iterator[SealedFolder]:
     """Open a folder; check its manifest, and the names and sizes of its files.
 
     Args:
-        compared: as of `SealedFolder`, of the same manifest; None: no file was compared before.
+        known: the manifest that the folder had before, and `compared` of that `SealedFolder`, which counts if the manifest
+            is still the same; None: no file was compared before.
+        problems: gets a message for each missing or further file, and sizes are not compared; None: such a file is an error.
 
     Raises:
         DamagedError: a file is missing, added or damaged.
-        StorageError: the folder cannot be read.
+        StorageError: the folder cannot be read; a block that reads its files gets this error, too.
     """
-    with _opened(path) as sealed:
-        sealed = replace(sealed, compared={} if compared is None else compared)
-        for problem in _wrong_names(sealed):
-            raise DamagedError(problem)
-        for listed in sealed.manifest.files:
-            with _open_regular(sealed.descriptor, path, listed.name, size=listed.size):
-                pass
-        yield sealed
-
-
-def damage_of(path: Path) -> list[str]:
-    """Everything that is wrong with a folder that has a manifest; every file is read. Empty: nothing is wrong.
-
-    Raises:
-        StorageError: the folder cannot be read.
-    """
-    try:
-        with _opened(path) as sealed:
-            found = [*_wrong_names(sealed)]
-            for listed in sealed.manifest.files:
-                try:
-                    with sealed.open(listed.name):
-                        pass
-                except DamagedError as error:
-                    found.append(error.message)
-            return [*dict.fromkeys(found)]  # a missing file would be named twice
-    except DamagedError as error:
-        return [error.message]
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[SealedFolder]:
-    """Open a folder and read its manifest; errors in the block say what a user can understand."""
     try:
         folder = open_folder(path)
         try:
@@ -543,7 +489,21 @@ def _opened(path: Path) -> Iterator[SealedFolder]:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
             if len(data) > MAX_MANIFEST_BYTES:
                 raise DamagedError(f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes")
-            yield SealedFolder(path, folder, parse_manifest(data, str(path / MANIFEST_NAME)))
+            manifest = parse_manifest(data, str(path / MANIFEST_NAME))
+            # Hidden files do not count: file managers make them.
+            names = (name for name in os.listdir(path if folder is None else folder) if not name.startswith("."))
+            found, expected = {*names} - {SIGNATURE_NAME}, {MANIFEST_NAME, *(file.name for file in manifest.files)}
+            wrong = [f"{path / name}: missing" for name in sorted(expected - found)]
+            wrong += [f"{path}: holds {name!r}, which its manifest does not list" for name in sorted(found - expected)]
+            if problems is not None:
+                problems += wrong
+            elif wrong:
+                raise DamagedError(wrong[0])
+            else:
+                for listed in manifest.files:
+                    with _open_regular(folder, path, listed.name, size=listed.size):
+                        pass
+            yield SealedFolder(path, folder, manifest, known[1] if known and known[0] == manifest else {})
         finally:
             if folder is not None:
                 os.close(folder)
@@ -553,17 +513,24 @@ def _opened(path: Path) -> Iterator[SealedFolder]:
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _wrong_names(sealed: SealedFolder) -> Iterator[str]:
-    """A message for each file that is missing, then for each that the manifest does not list."""
-    path = sealed.path
-    names = os.listdir(path if sealed.descriptor is None else sealed.descriptor)
-    # Hidden files do not count: file managers make them.
-    found = {name for name in names if not name.startswith(".")} - {SIGNATURE_NAME}
-    expected = {MANIFEST_NAME, *(file.name for file in sealed.manifest.files)}
-    for name in sorted(expected - found):
-        yield f"{path / name}: missing"
-    for name in sorted(found - expected):
-        yield f"{path}: holds {name!r}, which its manifest does not list"
+def damage_of(path: Path) -> list[str]:
+    """Everything that is wrong with a folder that has a manifest; every file is read. Empty: nothing is wrong.
+
+    Raises:
+        StorageError: the folder cannot be read.
+    """
+    problems: list[str] = []
+    try:
+        with open_sealed(path, problems=problems) as sealed:
+            for listed in sealed.manifest.files:
+                try:
+                    with sealed.open(listed.name):
+                        pass
+                except DamagedError as error:
+                    problems.append(error.message)
+    except DamagedError as error:
+        return [error.message]
+    return [*dict.fromkeys(problems)]  # a missing file would be named twice
 
 
 @contextmanager
@@ -612,14 +579,20 @@ DTYPES = {  # names of dtypes of PyTorch
     "U8": "uint8",
     "BOOL": "bool",
 }
-_DTYPE_NAMES = {name: short for short, name in DTYPES.items()}
+_DTYPE_NAMES = {f"torch.{name}": short for short, name in DTYPES.items()}
 
 assert sys.byteorder == "little", "safetensors is little-endian, and the bytes of memory are written unchanged"
 
 
 def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
     """The content of a safetensors file; tensors on a GPU are copied to the CPU one at a time."""
-    _require_separate_memory(tensors)
+    import torch
+
+    used = sorted((str(one.device), one.data_ptr(), one.nbytes, name) for name, one in tensors.items() if one.nbytes)
+    for first, second in itertools.pairwise(used):
+        # Two names for one tensor would be loaded as two tensors, so a tied tensor has one name.
+        is_shared = first[0] == second[0] and first[1] + first[2] > second[1]
+        assert not is_shared, f"{first[3]} and {second[3]} share memory: save a tied tensor under one name"
     # Wide types first, as the safetensors library writes them: then every tensor is aligned in the file.
     names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header: dict[str, Any] = {}
@@ -627,7 +600,7 @@ def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
     for name in names:
         begin, end = end, end + tensors[name].nbytes
         header[name] = {
-            "dtype": _DTYPE_NAMES[_name_of(tensors[name].dtype)],
+            "dtype": _DTYPE_NAMES[str(tensors[name].dtype)],
             "shape": list(tensors[name].shape),
             "data_offsets": [begin, end],
         }
@@ -637,9 +610,9 @@ def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
     def chunks() -> Iterator[bytes | memoryview]:
         yield len(text).to_bytes(8, "little") + text
         for name in names:
-            yield _bytes_of(tensors[name].detach().cpu())
+            yield tensors[name].detach().cpu().reshape(-1).view(torch.uint8).numpy().data
 
-    return Content(8 + len(text) + end, chunks)
+    return Content(8 + len(text) + end, chunks())
 
 
 def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> dict[str, Tensor]:
@@ -668,7 +641,7 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
     for name in names:
         entry, wanted = header[name], expected[name]
         found = DTYPES.get(entry.dtype, entry.dtype), entry.shape
-        needed = _name_of(wanted.dtype), list(wanted.shape)
+        needed = str(wanted.dtype).removeprefix("torch."), list(wanted.shape)
         is_narrow = found == ("bfloat16", needed[1]) and wanted.dtype == torch.float32
         if found != needed and not is_narrow:
             raise DataError(f"{origin}: {name} is {found[1]} {found[0]} instead of {needed[1]} {needed[0]}")
@@ -684,7 +657,7 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
     tensors = {}
     for name in names:
         tensor = torch.empty(expected[name].shape, dtype=stored[name])
-        rest = _bytes_of(tensor)
+        rest = tensor.reshape(-1).view(torch.uint8).numpy().data
         while rest:
             count = file.readinto(rest)
             if not count:
@@ -760,25 +733,3 @@ def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         raise DataError(f"{origin}: {where[:200]}: {problem['msg']}") from error
-
-
-def _name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _bytes_of(tensor: Tensor) -> memoryview:
-    import torch
-
-    return tensor.reshape(-1).view(torch.uint8).numpy().data
-
-
-def _require_separate_memory(tensors: Mapping[str, Tensor]) -> None:
-    """Two names for one tensor would be loaded as two tensors, so a tied tensor has one name."""
-    used = sorted(
-        (str(tensor.device), tensor.data_ptr(), tensor.nbytes, name)
-        for name, tensor in tensors.items()
-        if tensor.nbytes
-    )
-    for first, second in itertools.pairwise(used):
-        is_shared = first[0] == second[0] and first[1] + first[2] > second[1]
-        assert not is_shared, f"{first[3]} and {second[3]} share memory: save a tied tensor under one name"

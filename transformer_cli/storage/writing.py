@@ -3,7 +3,7 @@
 A file is written under a temporary name, flushed to disk (fsync) and renamed; then its folder is flushed.
 Before files are deleted they get a hidden name, so no reader sees half of a folder. Names that begin with
 `.tmp-` or `.trash-` were left by a killed process; the next holder of the run's lock deletes them. Elsewhere, a mark
-beside a folder (see `marked`) lets the next command delete it.
+beside a folder (see `MARK`) lets the next command delete it.
 """
 
 import errno
@@ -20,7 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -105,7 +105,7 @@ def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> Non
 
 def write_folder(
     final: Path,
-    files: Mapping[str, Content],
+    files: Mapping[str, Content | bytes],
     manifest: Manifest,
     *,
     aside: Path | None = None,
@@ -122,7 +122,8 @@ def write_folder(
         is_marked: whether a later command in this place deletes what a kill leaves; in the folder of a run, the holder of
             its lock does.
     """
-    num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
+    sizes = {name: len(some) if isinstance(some, bytes) else some.num_bytes for name, some in files.items()}
+    num_bytes = sum(sizes.values()) + SPARE_BYTES
     require_space(final, num_bytes, fs=fs)
     with _temporary(final, fs, is_marked=is_marked) as partial:
         with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
@@ -130,10 +131,12 @@ def write_folder(
         with errors_explained(final, fs=fs, needed_bytes=num_bytes):
             written = []
             for name, content in files.items():
-                digest = _write_new(partial / name, content, fs)
-                written.append(ListedFile(name=name, size=content.num_bytes, sha256=digest))
+                chunks = (content,) if isinstance(content, bytes) else content.chunks
+                digest = _write_new(partial / name, chunks, sizes[name], fs)
+                written.append(ListedFile(name=name, size=sizes[name], sha256=digest))
             whole = manifest.model_copy(update={"files": tuple(written)})
-            _write_new(partial / MANIFEST_NAME, Content.of(whole.encode()), fs)
+            encoded = whole.encode()
+            _write_new(partial / MANIFEST_NAME, (encoded,), len(encoded), fs)
             fs.flush_path(partial)
             _place(partial, final, aside, fs)
 
@@ -142,7 +145,7 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
     """Replace the content of a file: a reader sees the old content or the new, never a part."""
     with _temporary(path, fs) as partial:
         with errors_explained(path, fs=fs, creating=True, needed_bytes=len(data)):
-            _write_new(partial, Content.of(data), fs)
+            _write_new(partial, (data,), len(data), fs)
         with errors_explained(path, fs=fs):
             _place(partial, path, None, fs)
 
@@ -237,17 +240,37 @@ def _hidden(prefix: str, path: Path) -> Path:
 
 @contextmanager
 def _temporary(path: Path, fs: FileSystem, *, is_marked: bool = False) -> Iterator[Path]:
-    """A temporary name for `path`; if the block fails or a signal ends it, this file or folder is deleted."""
+    """A temporary name for `path`; if the block fails or a signal ends it, this file or folder is deleted.
+
+    Args:
+        is_marked: whether the next command in this place deletes what a kill leaves, as this one does with what an earlier one
+            left. Where no mark can be made, the block runs without one: after a kill, a person must delete it.
+    """
     partial = _hidden(TEMPORARY, path)
+    mark, file, is_held = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)), None, False
     if is_marked:
         sweep_unfinished(partial.parent, functools.partial(_remove_tree, fs=fs))
-    with marked(partial) if is_marked else nullcontext():
-        try:
-            with cleaned_up(lambda: _remove_leftover(partial, fs)):
-                yield partial
-        except BaseException:
-            _remove_leftover(partial, fs)
-            raise
+        with suppress(OSError):  # the folder cannot be made either, which its own error will say; or the disk is full
+            file = filesystem.open_file(mark, filesystem.NEW)
+            # The text comes after the lock: a file without it is never taken for a mark.
+            if try_lock(file):
+                filesystem.write_at(file, _TEXT, 0)
+                is_held = True
+        if file is not None and not is_held:
+            os.close(file)
+            mark.unlink(missing_ok=True)
+    try:
+        with cleaned_up(lambda: _remove_leftover(partial, fs)):
+            yield partial
+    except BaseException:
+        _remove_leftover(partial, fs)
+        raise
+    finally:
+        if file is not None and is_held:
+            os.close(file)
+            if not os.path.lexists(partial):  # it is whole and has its name, or it was deleted
+                with suppress(OSError):
+                    mark.unlink()
 
 
 def _remove_leftover(partial: Path, fs: FileSystem) -> None:
@@ -255,17 +278,18 @@ def _remove_leftover(partial: Path, fs: FileSystem) -> None:
     try:
         if os.path.lexists(partial):
             _remove_tree(partial, fs)
-        remove_mark(partial)
+        with suppress(OSError):
+            partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
     except OSError as error:
         logger.warning("%s: could not be removed: %s", partial, error.strerror)
 
 
-def _write_new(path: Path, content: Content, fs: FileSystem) -> str:
-    """Write and flush a file; return its SHA-256."""
+def _write_new(path: Path, chunks: Iterable[bytes | memoryview], num_bytes: int, fs: FileSystem) -> str:
+    """Write and flush a file of so many bytes; return its SHA-256."""
     digest, size = hashlib.sha256(), 0
     file = fs.create_file(path)
     try:
-        for chunk in content.chunks():
+        for chunk in chunks:
             rest = memoryview(chunk).cast("B")
             size += len(rest)
             while rest:
@@ -276,7 +300,7 @@ def _write_new(path: Path, content: Content, fs: FileSystem) -> str:
         fs.flush(file)
     finally:
         fs.close(file)
-    assert size == content.num_bytes, f"{path}: {size} bytes written, {content.num_bytes} announced"
+    assert size == num_bytes, f"{path}: {size} bytes written, {num_bytes} announced"
     return digest.hexdigest()
 
 
@@ -310,53 +334,8 @@ def _remove_tree(path: Path, fs: FileSystem) -> None:
 
 MARK = ".unfinished-"
 _NAME = re.compile(rf"{re.escape(MARK)}(.+-\d+-\d+)")
-_KIND = "an unfinished folder of tfm"
-
-
-@contextmanager
-def marked(partial: Path) -> Iterator[None]:
-    """Hold a mark beside a folder or file that does not exist yet, and whose name begins with `.tmp-`.
-
-    Where no mark can be made, the block runs without one: after a kill, a person must delete it.
-    """
-    mark = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1))
-    file = _made(mark)
-    try:
-        yield
-    finally:
-        if file is not None:
-            os.close(file)
-            if not os.path.lexists(partial):
-                remove_mark(partial)
-
-
-def remove_mark(partial: Path) -> None:
-    """Remove the mark of a folder or file that is whole, or that was deleted."""
-    with suppress(OSError):
-        partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
-
-
-def _made(mark: Path) -> int | None:
-    """The open file of a new mark, whose lock this process holds; None if there can be none."""
-    try:
-        file = filesystem.open_file(mark, filesystem.NEW)
-    except OSError:  # the folder cannot be made either, which its own error will say
-        return None
-    try:
-        # The text comes after the lock: a file without it is never taken for a mark.
-        if try_lock(file):
-            filesystem.write_at(file, _text(), 0)
-            return file
-    except OSError:  # the disk is full, for example
-        pass
-    os.close(file)
-    mark.unlink(missing_ok=True)
-    return None
-
-
-def _text() -> bytes:
-    # Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
-    return json.dumps({"kind": _KIND, "host": socket.gethostname()}).encode()
+# Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
+_TEXT = json.dumps({"kind": "an unfinished folder of tfm", "host": socket.gethostname()}).encode()
 
 
 def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[Path]:
@@ -384,7 +363,7 @@ def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bo
     """Delete a folder or file and its mark, if the process that made them has ended; whether there was one."""
     file = filesystem.open_file(mark, filesystem.OWN & ~os.O_CREAT)
     try:
-        if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _text():
+        if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _TEXT:
             return False
         is_left = (partial.is_dir() or partial.is_file()) and not partial.is_symlink()
         if is_left:
@@ -503,7 +482,7 @@ class RunLock:
                 if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
                     self._watch(holder)
                 os.ftruncate(self._file, 0)
-                record = json.dumps(_own_record()).encode()
+                record = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
                 filesystem.write_at(self._file, b" " + record + b"\n", 0)
             except BaseException:
                 os.close(self._file)
@@ -540,14 +519,16 @@ class RunLock:
     def _beat(self) -> None:
         while not self._released.wait(self._heartbeat_seconds):
             try:
-                filesystem.touch(self._file, self.path)
+                # Now is the time of the last change; not every system takes it by a descriptor.
+                os.utime(self._file if os.utime in os.supports_fd else self.path)
             except OSError as error:
                 logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)
 
 
 def is_locked_here(run_folder: Path) -> bool:
     """Whether the lock file of a run folder names this process as its holder."""
-    return read_holder(run_folder) == _own_record()
+    holder = read_holder(run_folder)
+    return holder.get("pid") == os.getpid() and holder.get("host") == socket.gethostname()
 
 
 def read_holder(run_folder: Path) -> dict[str, Any]:
@@ -593,10 +574,6 @@ def _is_alive(process_id: Any) -> bool:
     except PermissionError:  # a process of another user
         return True
     return True
-
-
-def _own_record() -> dict[str, Any]:
-    return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
 def _read_record(file: int) -> dict[str, Any]:
@@ -675,13 +652,17 @@ def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = 
     with errors_explained(path, fs=fs, creating=True, needed_bytes=len(line)):
         file = fs.open_to_append(path)
         try:
-            size = _cut_torn_line(file)
+            size = end = os.fstat(file).st_size
+            while end and filesystem.read_at(file, 1, end - 1) != b"\n":
+                end -= 1
+            if end < size:
+                os.ftruncate(file, end)
             try:
                 rest = memoryview(line)
                 while rest:
                     rest = rest[fs.write(file, rest) :]
             except OSError:
-                os.ftruncate(file, size)
+                os.ftruncate(file, end)
                 raise
         finally:
             fs.close(file)
@@ -754,14 +735,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def _cut_torn_line(file: int) -> int:
-    """Remove an incomplete last line; return the size that remains."""
-    size = os.fstat(file).st_size
-    end = size
-    while end and filesystem.read_at(file, 1, end - 1) != b"\n":
-        end -= 1
-    if end < size:
-        os.ftruncate(file, end)
-    return end

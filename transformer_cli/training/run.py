@@ -60,7 +60,7 @@ from transformer_cli.process.errors import ConfigError, InterruptedBySignal, Mis
 from transformer_cli.process.messages import for_shell, log_to_file
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.process.torchrun import Launch, read_launch
-from transformer_cli.storage import RunLock, remove, replace_file
+from transformer_cli.storage import KnownFolder, RunLock, remove, replace_file
 from transformer_cli.text.seen_words import read_seen_words, write_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.advice import (
@@ -470,8 +470,8 @@ def _record_seen_words(
     if newest is not None:
         # Without a record, an earlier version has trained this run, perhaps on other data than those of now.
         earlier = read_seen_words(folder.seen_words_file)
-    elif initial is not None:
-        earlier = initial.trained.seen_words
+    elif initial is not None and (other := initial.trained.run) is not None:
+        earlier = read_seen_words(other.seen_words_file)
     has_begun = newest is not None or initial is not None
     if words is not None and (earlier is not None or not has_begun):
         write_seen_words(folder.seen_words_file, words if earlier is None else words.joined(earlier))
@@ -523,7 +523,7 @@ def build_session(
     """
     retention = Retention.of(config.training)
     checkpoints = Checkpoints(folder.path, retention, data_fingerprint=digest_of(data.fingerprint))
-    checkpoints.recognise_folder()
+    checkpoints.known = KnownFolder(folder.path)
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     require_memory_for_training(config, vocab_sizes, machine.device, read_launch())
     if not processes.is_alone:

@@ -78,7 +78,7 @@ def write_model(config: dict[str, Any], tensors: dict[str, Tensor], folder: Path
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     content = tensors_content(tensors)
-    (folder / "model.safetensors").write_bytes(b"".join(content.chunks()))
+    (folder / "model.safetensors").write_bytes(b"".join(content.chunks))
 
 
 def logits_of(loaded: Any, source_ids: Tensor, mask: Tensor, decoder_input_ids: Tensor) -> Tensor:

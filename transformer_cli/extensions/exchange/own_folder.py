@@ -54,7 +54,7 @@ def _files_of_weights(state: Mapping[str, Tensor], stored: Mapping[str, Tensor])
     }
     files = {PLACES_FILE: json.dumps(facts, indent=1).encode() + b"\n"}
     if weights.rest:
-        files[REST_FILE] = b"".join(tensors_content(weights.rest).chunks())
+        files[REST_FILE] = b"".join(tensors_content(weights.rest).chunks)
     return files
 
 

@@ -90,7 +90,7 @@ def _convert(path: str, folder: str, num_bytes: int) -> None:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
         tensors, numbers = _parts(loaded)
         with open(os.path.join(folder, _TENSORS), "wb") as file:
-            for chunk in tensors_content(tensors).chunks():
+            for chunk in tensors_content(tensors).chunks:
                 file.write(chunk)
         with open(os.path.join(folder, _NUMBERS), "w", encoding="utf-8") as text:
             json.dump(numbers, text)
