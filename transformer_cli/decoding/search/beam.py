@@ -1,7 +1,7 @@
 """Beam search: each step keeps the best hypotheses of each sentence, open and finished; the scores of the next token, and the hooks that change them."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, length_penalty
+from transformer_cli.decoding.engine import Request, SpecialIds, length_penalty
 from transformer_cli.model.layers import at_least_float32
 from transformer_cli.text.tokenizer_file import BETWEEN_CHARACTERS, BytePieces
 
@@ -32,17 +32,6 @@ class Hypotheses:
     """(B, N) int64: the number of tokens, [EOS] included; 0 if the sentence has fewer hypotheses."""
     scores: Tensor
     """(B, N): log-probability / length penalty; -inf if the sentence has fewer hypotheses."""
-
-
-def hypothesis_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
-    """The hypotheses of each sentence, without padding."""
-    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
-    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
-        yield [
-            Hypothesis(tuple(ids[:length]), score)
-            for ids, length, score in zip(*of_sentence, strict=True)
-            if score > -torch.inf
-        ]
 
 
 def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
