@@ -325,58 +325,48 @@ def _loaded(
     alone: bool = True,
     starts: bool = False,
 ) -> _Loaded:
-    """Load the model of a run, from the first of its checkpoints that is whole.
+    """A run that is ready to translate, with the first of its checkpoints that is whole.
 
     Args:
         folder, which: as of `attempts`.
         configured: gives the config of a checkpoint with the settings of decoding and of the machine.
-        alone, starts: as of `_ready`.
+        alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
+        starts: whether the first sentences need not wait for the import of PyTorch.
     """
     for attempt in attempts(folder, which=which):
         with attempt as checkpoint:
             files = read_files(checkpoint)
-            return _ready(files, configured(files), alone=alone, starts=starts)
+            config = configured(files)
+            options, run = config.decoding, files.run
+            pipeline = TextPipeline.of(
+                files.source_tokenizer,
+                files.target_tokenizer,
+                config,
+                options,
+                seen_lengths_of(files.checkpoint, files.config),
+                seen_words=files.seen_words,
+                qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
+            )
+            engine: _DescribedEngine | None = None
+            pytorch = partial(load_pytorch_engine, files, config)
+            if alone and options.engine in OTHER_ENGINES:
+                engine = resolve_name(OTHER_ENGINES[options.engine].load)(files, config, pipeline, once(pytorch))
+            elif starts and options.engine == "torch" and "torch" not in sys.modules and not plain_form.IS_PLAIN:
+                engine = _numpy_engine(files, config, pytorch)
+            if engine is None:
+                from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
+
+                trained = load_weights(files)
+                files, engine = trained, open_pytorch_engine(trained, config, alone=alone)
+            translator = Translator(
+                pipeline,
+                engine,
+                options,
+                rescorers=() if options.rescore is None else _rescorers(options.rescore, files, config),
+                load_reader=once(partial(load_reader, config=config)),
+            )
+            return _Loaded(files, config, translator, engine.describe())
     raise AssertionError("no attempt is left, and none has raised an error")
-
-
-def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) -> _Loaded:
-    """A checkpoint that is ready to translate.
-
-    Args:
-        files: of the checkpoint.
-        config: with the settings of decoding and of the machine.
-        alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
-        starts: whether the first sentences need not wait for the import of PyTorch.
-    """
-    options, run = config.decoding, files.run
-    pipeline = TextPipeline.of(
-        files.source_tokenizer,
-        files.target_tokenizer,
-        config,
-        options,
-        seen_lengths_of(files.checkpoint, files.config),
-        seen_words=files.seen_words,
-        qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
-    )
-    engine: _DescribedEngine | None = None
-    pytorch = partial(load_pytorch_engine, files, config)
-    if alone and options.engine in OTHER_ENGINES:
-        engine = resolve_name(OTHER_ENGINES[options.engine].load)(files, config, pipeline, once(pytorch))
-    elif starts and options.engine == "torch" and "torch" not in sys.modules and not plain_form.IS_PLAIN:
-        engine = _numpy_engine(files, config, pytorch)
-    if engine is None:
-        from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
-
-        trained = load_weights(files)
-        files, engine = trained, open_pytorch_engine(trained, config, alone=alone)
-    translator = Translator(
-        pipeline,
-        engine,
-        options,
-        rescorers=() if options.rescore is None else _rescorers(options.rescore, files, config),
-        load_reader=once(partial(load_reader, config=config)),
-    )
-    return _Loaded(files, config, translator, engine.describe())
 
 
 def _numpy_engine(

@@ -228,16 +228,43 @@ class PyTorchEngine:
         batch_tokens: int,
         num_best: int = 0,
     ) -> list[Explanation]:
-        """See `ExplainingEngine.explain`."""
+        """See `ExplainingEngine.explain`; by teacher forcing: the model reads the targets, and predicts all positions at once."""
         pairs = [(request.ids, target) for request, target in zip(requests, targets, strict=True)]
         most = max_logits(self.machine.device.type) // self.model.output.out_features
         lengths = [max(1, *map(len, pair)) for pair in pairs]
         batches = length_batches(range(len(pairs)), lengths.__getitem__, max_tokens=min(batch_tokens, most))
+        pad_id, sos_id = self.special_ids.pad_id, self.special_ids.sos_id
+        special = (pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
         explanations: dict[int, Explanation] = {}
         with self._inference():
             for batch in batches:
-                of_batch = self._explained([pairs[index] for index in batch], num_best)
-                explanations |= zip(batch, of_batch, strict=True)
+                padded_sources, is_source = pad_ids([pairs[index][0] for index in batch], pad_id)
+                padded_targets, is_target = pad_ids([pairs[index][1] for index in batch], pad_id)
+                inputs = self.sequence_format.decoder_inputs(padded_targets, is_target, sos_id=sos_id, pad_id=pad_id)
+                source_ids, source_mask, decoder_input_ids, target_ids = map(
+                    self._on_device, (padded_sources, is_source, inputs, padded_targets)
+                )
+                log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
+                of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
+                best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
+                # For each target token, the source token with the largest weight, a token of the text if there is one: a weight
+                # is at most 1, so a special token with 2 less is chosen only if there is no other token.
+                is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
+                aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
+                tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
+                rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
+                for index, row in zip(batch, rows, strict=True):
+                    source, target = pairs[index]
+                    probabilities, weights, places, best_ids, best_log_probs = (
+                        one[: len(target)].copy() for one in row
+                    )
+                    explanations[index] = Explanation(
+                        token_log_probs=probabilities,
+                        attention=weights[:, : len(source)],
+                        alignment=tuple(places.tolist()),
+                        best_ids=best_ids,
+                        best_log_probs=best_log_probs,
+                    )
         return [explanations[index] for index in range(len(pairs))]
 
     def cross_attention(self, source: TokenIds, target: TokenIds) -> Tensor:
@@ -438,37 +465,6 @@ class PyTorchEngine:
     def _logits(self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor) -> Tensor:
         """(B, T, V): the scores of all next tokens of given targets."""
         return self.model(source_ids, source_mask, decoder_input_ids)
-
-    def _explained(self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int) -> Iterator[Explanation]:
-        """Teacher forcing: the model reads the targets, and predicts all positions at once."""
-        pad_id = self.special_ids.pad_id
-        padded_sources, is_source = pad_ids([source for source, _ in pairs], pad_id)
-        padded_targets, is_target = pad_ids([target for _, target in pairs], pad_id)
-        inputs = self.sequence_format.decoder_inputs(
-            padded_targets, is_target, sos_id=self.special_ids.sos_id, pad_id=pad_id
-        )
-        source_ids, source_mask, decoder_input_ids, target_ids = map(
-            self._on_device, (padded_sources, is_source, inputs, padded_targets)
-        )
-        log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
-        of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
-        best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
-        # For each target token, the source token with the largest weight, a token of the text if there is one: a weight is
-        # at most 1, so a special token with 2 less is chosen only if there is no other token.
-        special = (pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
-        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
-        aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
-        tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
-        rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
-        for (source, target), row in zip(pairs, rows, strict=True):
-            probabilities, weights, places, best_ids, best_log_probs = (one[: len(target)].copy() for one in row)
-            yield Explanation(
-                token_log_probs=probabilities,
-                attention=weights[:, : len(source)],
-                alignment=tuple(places.tolist()),
-                best_ids=best_ids,
-                best_log_probs=best_log_probs,
-            )
 
     def _predicted(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, V) log-probabilities of given targets, and (B, T, S) attention weights."""
