@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
+from transformer_cli.acceleration.native_kernels import native_top_k
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Request, SpecialIds, length_penalty
 from transformer_cli.model.layers import at_least_float32
@@ -277,9 +277,8 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Returns:
         Values (B, k), largest first, and their positions among the W * V numbers, (B, k) int64.
     """
-    kernels = _kernels_for(scores)
-    if kernels is not None and offsets.dtype == torch.float32:
-        return native_top_k(kernels, scores, offsets, k)
+    if (found := native_top_k(scores, offsets, k)) is not None:
+        return found
     num_rows, width = scores.shape[1:]
     num_blocks = width // BLOCK_WIDTH
     if num_rows * num_blocks <= 2 * k:
@@ -292,9 +291,8 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
-    kernels = _kernels_for(scores)
-    if kernels is not None:
-        values, positions = native_top_k(kernels, scores.unsqueeze(1), None, 1)
+    if (found := native_top_k(scores.unsqueeze(1), None, 1)) is not None:
+        values, positions = found
         return values.squeeze(1), positions.squeeze(1)
     # Of equal numbers, `max` returns the first.
     width = scores.shape[1]
@@ -312,12 +310,6 @@ def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
         values = rest.where(is_larger, values)
         positions = (num_blocks * BLOCK_WIDTH + within).where(is_larger, positions)
     return values, positions
-
-
-def _kernels_for(scores: Tensor) -> Kernels | None:
-    """The compiled kernels, if they can read these scores."""
-    is_readable = scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
-    return find_kernels() if is_readable else None
 
 
 def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor:
