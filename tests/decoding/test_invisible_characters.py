@@ -275,7 +275,7 @@ def test_terms_of_a_glossary_are_found_in_the_text_that_is_seen(trained: Transla
 
 
 def test_aligned_words_are_those_of_the_given_lines(trained: Translator) -> None:
-    aligner = PairAligner(trained.pipeline.towards(None), explaining(trained), 2000)
+    aligner = PairAligner(trained.towards(None).pipeline, explaining(trained), 2000)
     changed = "\u200b The\u00a0sta\u00adtion \u2060 is big."
     plain, shifted = aligner.align([(PLAIN, TARGET), (changed, TARGET)])
     kept = [1, 2, 4, 5]  # the words 0 and 3 are only invisible characters
@@ -283,7 +283,7 @@ def test_aligned_words_are_those_of_the_given_lines(trained: Translator) -> None
 
 
 def test_aligned_places_are_those_of_the_given_text(trained: Translator) -> None:
-    aligner = TextAligner(trained.pipeline.towards(None), explaining(trained), 2000)
+    aligner = TextAligner(trained.towards(None).pipeline, explaining(trained), 2000)
     changed = "The\u00a0sta\u00adtion\u200b is big."
     links, plain_links = aligner.align([(changed, TARGET), (PLAIN, TARGET)])
     seen = [

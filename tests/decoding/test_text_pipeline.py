@@ -29,6 +29,7 @@ from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .small_translators import WORDS, tokenizer_of_words
+from .stub_translators import cut_after, stub_translator
 
 SOURCE = tokenizer_of_words()
 TARGET = train_tokenizer(["one two three four\u2028five"], TokenizerConfig())
@@ -126,11 +127,13 @@ def test_words_that_the_model_makes_up_are_named_but_not_those_of_a_term_or_a_me
     seen = replace(SeenWords.of({"uno": 1}), written=SeenWords.of({"wolf": 1}))
     knowing = replace(pipeline(), seen_words=seen)
     translation = Translation("uno", "wolf hallations", 0.0, ())
-    assert knowing.doubts_about_words(translation) == (f"{MADE_UP}: hallations",)
+    translator = replace(stub_translator(cut_after()), pipeline=knowing)
+    assert translator.with_doubts_of_line(translation).doubts == (f"{MADE_UP}: hallations",)
     term = AppliedTerm("uno", "hallations", is_applied=True)
     for each in (replace(translation, terms=(term,)), replace(translation, is_from_memory=True)):
-        assert knowing.doubts_about_words(each) == ()
-    assert replace(pipeline(), seen_words=SeenWords.of({"uno": 1})).doubts_about_words(translation) == ()
+        assert translator.with_doubts_of_line(each).doubts == ()
+    others = replace(translator, pipeline=replace(pipeline(), seen_words=SeenWords.of({"uno": 1})))
+    assert others.with_doubts_of_line(translation).doubts == ()
 
 
 def test_equal_texts_become_one_alternative_and_line_breaks_become_spaces() -> None:

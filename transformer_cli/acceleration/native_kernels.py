@@ -463,15 +463,18 @@ def native_recurrence(kernels: Kernels, projected: Tensor, states: Tensor | None
     return cells, found
 
 
-def native_top_k(kernels: Kernels, scores: Tensor, offsets: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    """See `decoding.search.top_k.top_k`; without offsets, nothing is added.
+def native_top_k(scores: Tensor, offsets: Tensor | None, k: int) -> tuple[Tensor, Tensor] | None:
+    """See `decoding.search.beam.top_k`; without offsets, nothing is added. None: there are no kernels that can read these scores.
 
     Args:
-        kernels: of this processor.
-        scores: (B, W, V) float32, contiguous.
-        offsets: (B, W) float32.
+        scores: (B, W, V); the kernels read contiguous float32 on a CPU.
+        offsets: (B, W), of the same dtype.
         k: at most W * V.
     """
+    is_readable = scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
+    kernels = find_kernels() if is_readable else None
+    if kernels is None or (offsets is not None and offsets.dtype != torch.float32):
+        return None
     of_rows = None if offsets is None else offsets.contiguous()
     values = torch.empty(len(scores), k)
     positions = torch.empty(len(scores), k, dtype=torch.int64)

@@ -115,8 +115,6 @@ class EnsembleEngine(PyTorchEngine):
     Attention is the mean over the models that read these ids.
     """
 
-    others: tuple[Transformer, ...] = ()
-    """The models after the first, in eval mode and on the same device."""
     readings: tuple[SourceReading | None, ...] = ()
     """For each of `models`, how it reads a source; None: it reads the given ids, as the first model does."""
 
@@ -127,10 +125,9 @@ class EnsembleEngine(PyTorchEngine):
         Args:
             readings: one for each engine.
         """
-        first, *others = engines
+        first = replace(engines[0], others=tuple(engine.model for engine in engines[1:]))
         shared = {field.name: getattr(first, field.name) for field in fields(PyTorchEngine)}
-        models = tuple(engine.model for engine in others)
-        return cls(**shared, others=models, readings=tuple(readings))
+        return cls(**shared, readings=tuple(readings))
 
     @property
     def models(self) -> tuple[Transformer, ...]:

@@ -325,7 +325,7 @@ def _loaded(
     alone: bool = True,
     starts: bool = False,
 ) -> _Loaded:
-    """Load the model of a run, from the first of its checkpoints that is whole.
+    """A run that is ready to translate, with the first of its checkpoints that is whole.
 
     Args:
         folder, which: as of `first_usable`.

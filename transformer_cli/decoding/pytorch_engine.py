@@ -50,14 +50,12 @@ from transformer_cli.decoding.search.beam import (
     SearchHook,
     UnwantedSentences,
     WholeCharacters,
-    hypothesis_lists,
     penalties_up_to,
 )
 from transformer_cli.decoding.search.constrained import (
     beam_groups,
     room_for_terms,
     term_states,
-    without_bans_of_terms,
 )
 from transformer_cli.decoding.shortlist import Shortlist, load_shortlist, shortlist_path
 from transformer_cli.model import SmoothedLabels
@@ -126,6 +124,8 @@ class PyTorchEngine:
     """The target tokens among which a prepared model chooses; None: the whole vocabulary."""
     unwanted: Callable[[], Collection[Request]] | None = None
     """See `interruptible`; None: all requests are searched to their end."""
+    others: tuple[Transformer, ...] = ()
+    """Of an ensemble: its models after `model`."""
 
     def prepared(self) -> "PyTorchEngine":
         """This engine for a model whose weights will not change: it translates faster."""
@@ -164,11 +164,6 @@ class PyTorchEngine:
         logits_per_sentence = options.num_hypotheses * self.model.output.out_features
         return max(1, max_logits(self.machine.device.type) // logits_per_sentence)
 
-    @property
-    def models(self) -> tuple[Transformer, ...]:
-        """The models with which this engine translates: one, unless it is an ensemble."""
-        return (self.model,)
-
     def translate(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         plain = [index for index, request in enumerate(requests) if not request.terms]
@@ -190,9 +185,7 @@ class PyTorchEngine:
                 for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
                     if request.terms and not hypotheses:
                         # The model wants to end before all terms stand there, so they may stand behind this end.
-                        with self._inference():
-                            past_end = self._search([request], of_group, goes_past_end=True)
-                        [hypotheses] = hypothesis_lists(past_end)
+                        [hypotheses] = self._hypotheses_of([request], of_group, goes_past_end=True)
                     found[index] = hypotheses
         return found
 
@@ -235,16 +228,43 @@ class PyTorchEngine:
         batch_tokens: int,
         num_best: int = 0,
     ) -> list[Explanation]:
-        """See `ExplainingEngine.explain`."""
+        """See `ExplainingEngine.explain`; by teacher forcing: the model reads the targets, and predicts all positions at once."""
         pairs = [(request.ids, target) for request, target in zip(requests, targets, strict=True)]
         most = max_logits(self.machine.device.type) // self.model.output.out_features
         lengths = [max(1, *map(len, pair)) for pair in pairs]
         batches = length_batches(range(len(pairs)), lengths.__getitem__, max_tokens=min(batch_tokens, most))
+        pad_id, sos_id = self.special_ids.pad_id, self.special_ids.sos_id
+        special = (pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
         explanations: dict[int, Explanation] = {}
         with self._inference():
             for batch in batches:
-                of_batch = self._explained([pairs[index] for index in batch], num_best)
-                explanations |= zip(batch, of_batch, strict=True)
+                padded_sources, is_source = pad_ids([pairs[index][0] for index in batch], pad_id)
+                padded_targets, is_target = pad_ids([pairs[index][1] for index in batch], pad_id)
+                inputs = self.sequence_format.decoder_inputs(padded_targets, is_target, sos_id=sos_id, pad_id=pad_id)
+                source_ids, source_mask, decoder_input_ids, target_ids = map(
+                    self._on_device, (padded_sources, is_source, inputs, padded_targets)
+                )
+                log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
+                of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
+                best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
+                # For each target token, the source token with the largest weight, a token of the text if there is one: a weight
+                # is at most 1, so a special token with 2 less is chosen only if there is no other token.
+                is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
+                aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
+                tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
+                rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
+                for index, row in zip(batch, rows, strict=True):
+                    source, target = pairs[index]
+                    probabilities, weights, places, best_ids, best_log_probs = (
+                        one[: len(target)].copy() for one in row
+                    )
+                    explanations[index] = Explanation(
+                        token_log_probs=probabilities,
+                        attention=weights[:, : len(source)],
+                        alignment=tuple(places.tolist()),
+                        best_ids=best_ids,
+                        best_log_probs=best_log_probs,
+                    )
         return [explanations[index] for index in range(len(pairs))]
 
     def cross_attention(self, source: TokenIds, target: TokenIds) -> Tensor:
@@ -258,32 +278,65 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision; a model in training mode is refused."""
-        if any(model.training for model in self.models):
+        if any(model.training for model in (self.model, *self.others)):
             raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
 
-    def _hypotheses_of(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
-        """The hypotheses of one batch, for each request."""
-        if self.native_search is not None and self._fits_kernel(requests, options):
-            with self._inference():
-                return self._natively_found(requests, options)
-        if self.shortlist is not None and self._fits_shortlist(requests, options):
+    def _hypotheses_of(
+        self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of one batch, for each request; `goes_past_end` is explained at `TermStates`."""
+        fits_kernel = self.native_search is not None and self._fits_kernel(requests, options)
+        if self.shortlist is not None and not fits_kernel and self._fits_shortlist(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
-            found = engine._hypotheses_of(requests, options)
-            return [[one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each] for each in found]
+            of_indices = engine._hypotheses_of(requests, options)
+            return [[one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each] for each in of_indices]
+        configs = [model.config for model in (self.model, *self.others)]
+        # The largest number of tokens that all models can write; None if there is no limit.
+        most = min((config.max_length for config in configs if config.positions == "learned"), default=None)
+        # No translation contains these. A search for terms bans [UNK] itself, where it stands for no term.
+        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
+        if not (options.allow_unknown or any(request.terms for request in requests)):
+            banned_ids.append(self.special_ids.unk_id)
+        if self.sequence_format.has_end:
+            limits = [
+                length_limits(len(request.ids), options, prefix_length=len(request.prefix), most=most)
+                for request in requests
+            ]
+        else:  # the length is fixed
+            change = self.sequence_format.length_change
+            limits = [LengthLimits(0, len(request.ids) + change) for request in requests]
+            banned_ids.append(self.special_ids.eos_id)
         with self._inference():
-            return list(hypothesis_lists(self._search(requests, options)))
+            if fits_kernel:
+                return self._natively_found(requests, options, limits, banned_ids)
+            found = self._search(requests, options, limits, banned_ids, most=most, goes_past_end=goes_past_end)
+        rows = zip(*(field.tolist() for field in (found.ids, found.lengths, found.scores)), strict=True)
+        return [  # without padding
+            [
+                Hypothesis(tuple(ids[:length]), score)
+                for ids, length, score in zip(*of_request, strict=True)
+                if score > -torch.inf
+            ]
+            for of_request in rows
+        ]
 
     def _search(
-        self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
+        self,
+        requests: Sequence[Request],
+        options: DecodingConfig,
+        limits: Sequence[LengthLimits],
+        banned_ids: Sequence[int],
+        *,
+        most: int | None,
+        goes_past_end: bool,
     ) -> Hypotheses:
-        """The hypotheses of one batch; `goes_past_end` is explained at `TermStates`."""
+        """The search of one batch, step by step; `most` is the largest number of tokens that the models can write."""
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
-        limits = self._limits(requests, options)
         max_lengths = self._on_device([limit.largest for limit in limits])
         states, of_hooks = None, options
         if any(request.terms for request in requests):
@@ -295,10 +348,10 @@ class PyTorchEngine:
                 has_bytes=self.byte_pieces is not None,
                 goes_past_end=goes_past_end,
             )
-            room = room_for_terms(requests, states, most=self._most_tokens)
+            room = room_for_terms(requests, states, most=most)
             max_lengths = max_lengths.maximum(room)
-            of_hooks = without_bans_of_terms(options)
-        hooks = self._hooks(requests, of_hooks, max_lengths)
+            of_hooks = options.model_copy(update={"no_repeat_ngram_size": None})  # a term may repeat n-grams
+        hooks = [BannedTokens(banned_ids), *self._hooks(requests, of_hooks, max_lengths)]
         if not goes_past_end and any(limit.smallest > 1 for limit in limits):
             min_lengths = self._on_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
@@ -355,12 +408,17 @@ class PyTorchEngine:
             return False
         return search.is_worth_it([len(request.ids) for request in requests], options.beam_size)
 
-    def _natively_found(self, requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
+    def _natively_found(
+        self,
+        requests: Sequence[Request],
+        options: DecodingConfig,
+        limits: Sequence[LengthLimits],
+        banned_ids: Sequence[int],
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of a search in one call of a kernel."""
         assert self.native_search is not None
         special = self.special_ids
-        limits = self._limits(requests, options)
-        rules = Rules(special.sos_id, special.eos_id, self._banned_ids(options), self.byte_pieces)
+        rules = Rules(special.sos_id, special.eos_id, banned_ids, self.byte_pieces)
         longest = max(1, *(limit.largest for limit in limits))
         following = Following(
             penalties_up_to(longest, options.length_normalization, options.length_penalty),
@@ -393,17 +451,6 @@ class PyTorchEngine:
 
         return is_unwanted
 
-    def _limits(self, requests: Sequence[Request], options: DecodingConfig) -> list[LengthLimits]:
-        """The limits of the translation of each request."""
-        if not self.sequence_format.has_end:  # the length is fixed, and there is no [EOS] to ban
-            change = self.sequence_format.length_change
-            return [LengthLimits(0, len(request.ids) + change) for request in requests]
-        most = self._most_tokens
-        return [
-            length_limits(len(request.ids), options, prefix_length=len(request.prefix), most=most)
-            for request in requests
-        ]
-
     def _started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
         """The scorer at the beginning of a search, one row for each source."""
         # A source without tokens is too rare for a prepared form.
@@ -419,45 +466,14 @@ class PyTorchEngine:
         """(B, T, V): the scores of all next tokens of given targets."""
         return self.model(source_ids, source_mask, decoder_input_ids)
 
-    def _explained(self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int) -> Iterator[Explanation]:
-        """Teacher forcing: the model reads the targets, and predicts all positions at once."""
-        pad_id = self.special_ids.pad_id
-        padded_sources, is_source = pad_ids([source for source, _ in pairs], pad_id)
-        padded_targets, is_target = pad_ids([target for _, target in pairs], pad_id)
-        inputs = self.sequence_format.decoder_inputs(
-            padded_targets, is_target, sos_id=self.special_ids.sos_id, pad_id=pad_id
-        )
-        source_ids, source_mask, decoder_input_ids, target_ids = map(
-            self._on_device, (padded_sources, is_source, inputs, padded_targets)
-        )
-        log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
-        of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
-        best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
-        # For each target token, the source token with the largest weight, a token of the text if there is one: a weight is
-        # at most 1, so a special token with 2 less is chosen only if there is no other token.
-        special = (pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
-        is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
-        aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
-        tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
-        rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
-        for (source, target), row in zip(pairs, rows, strict=True):
-            probabilities, weights, places, best_ids, best_log_probs = (one[: len(target)].copy() for one in row)
-            yield Explanation(
-                token_log_probs=probabilities,
-                attention=weights[:, : len(source)],
-                alignment=tuple(places.tolist()),
-                best_ids=best_ids,
-                best_log_probs=best_log_probs,
-            )
-
     def _predicted(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, V) log-probabilities of given targets, and (B, T, S) attention weights."""
         logits, attention = logits_and_attention(self.model, source_ids, source_mask, decoder_input_ids)
         return at_least_float32(logits).log_softmax(-1), attention
 
     def _hooks(self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
-        """New hooks for one search."""
-        hooks: list[SearchHook] = [BannedTokens(self._banned_ids(options))]
+        """New hooks for one search: the options, whole characters, prefixes, and requests that nobody needs any more."""
+        hooks: list[SearchHook] = []
         if options.no_repeat_ngram_size is not None:
             prefix_lengths = self._on_device([len(request.prefix) for request in requests])
             hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
@@ -470,22 +486,6 @@ class PyTorchEngine:
         if self.unwanted is not None:
             hooks.append(UnwantedSentences(requests, self.unwanted, self.machine.device))
         return hooks
-
-    def _banned_ids(self, options: DecodingConfig) -> list[int]:
-        """The tokens that no translation contains."""
-        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
-        if not options.allow_unknown:
-            banned_ids.append(self.special_ids.unk_id)
-        if not self.sequence_format.has_end:
-            banned_ids.append(self.special_ids.eos_id)
-        return banned_ids
-
-    @property
-    def _most_tokens(self) -> int | None:
-        """The largest number of tokens that all models can write; None if there is no limit."""
-        configs = [model.config for model in self.models]
-        most = [config.max_length for config in configs if config.positions == "learned"]
-        return min(most, default=None)
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""

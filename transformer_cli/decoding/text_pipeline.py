@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.checks.doubts import MADE_UP, UNSEEN
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import in_form_of_clauses
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
@@ -48,7 +47,7 @@ from transformer_cli.text.normalization import (
     without_accents,
     without_line_breaks,
 )
-from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, made_up_words, unseen_words
+from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
     SeenLengths,
@@ -107,13 +106,13 @@ class TextPipeline:
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
     # Asked for again and again, and the same for all lines.
     _format: SequenceFormat = field(init=False, repr=False, compare=False)
-    _number: int | None = field(init=False, repr=False, compare=False)
+    number: int | None = field(init=False, repr=False, compare=False)
     """Of the direction, as of `direction`; the only one is chosen."""
 
     def __post_init__(self) -> None:
         is_only = self.direction is None and len(self.data.directions) == 1
         object.__setattr__(self, "_format", SequenceFormat.of(self.data))
-        object.__setattr__(self, "_number", 0 if is_only else self.direction)
+        object.__setattr__(self, "number", 0 if is_only else self.direction)
 
     @classmethod
     def of(
@@ -164,29 +163,10 @@ class TextPipeline:
         )
         return replace(self, glossary=required)
 
-    def towards(self, to: str | None, from_: str | None = None) -> "TextPipeline":
-        """The pipeline of one direction.
-
-        Args:
-            to: the target language; None: keep the direction, or take the only one.
-            from_: the source language.
-
-        Raises:
-            UsageError: the model has no such direction, or several.
-        """
-        if to is None and from_ is None and self._number is not None:
-            return self
-        if isinstance(self.data, SequencesData) and (to or from_):
-            raise UsageError(
-                f"the model of task {self.data.task} translates no language",
-                hint="leave out --to and --from",
-            )
-        return replace(self, direction=chosen_direction(self.data.directions, to=to, from_=from_))
-
     @property
     def languages(self) -> Direction:
         """The languages of the chosen direction."""
-        directions, number = self.data.directions, self._number
+        directions, number = self.data.directions, self.number
         return directions[chosen_direction(directions) if number is None else number]
 
     @property
@@ -230,16 +210,6 @@ class TextPipeline:
         if unseen and self.spellings is not None:
             unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
-
-    def doubts_about_words(self, translation: Translation) -> tuple[str, ...]:
-        """That training has not seen some words of the source, and that some words of the translation are made up."""
-        unseen, made_up = self.unseen_words(translation), tuple[str, ...]()
-        written = self.seen_words.written if isinstance(self.seen_words, SeenWords) else None
-        if written is not None and not (translation.is_untranslated or translation.is_from_memory):
-            given = (translation.source, *(term.target for term in translation.terms))
-            made_up = made_up_words(" ".join(given), translation.text, written)
-        named = ((UNSEEN, unseen), (MADE_UP, made_up))
-        return tuple(f"{doubt}: {', '.join(words)}" for doubt, words in named if words)
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A line as one text with its parts; see `prepared`."""
@@ -337,21 +307,26 @@ class TextPipeline:
         """
         if not chunk.parts:
             return Translation(chunk.text, "", 0.0, ())
-        texts = list(map(self._texts, chunk.parts, hypotheses))
+        texts: list[list[Alternative]] = []
+        for part, of_part in zip(chunk.parts, hypotheses, strict=True):
+            written = []
+            for hypothesis in of_part:
+                for_unknown: list[str] = []
+                if part.terms or self.replacement is not None:
+                    for_unknown = self.words_for_unknown(part, hypothesis)
+                text = self.target_tokenizer.decode(hypothesis.ids, for_unknown)
+                if part.ellipses:
+                    text = with_ellipses(text, part.ellipses)
+                if part.given.endswith(("...", "\u2026")):
+                    text = with_final_mark_of(text, part.given)
+                written.append(Alternative(without_line_breaks(text), hypothesis.score))
+            # Of equal texts, the best score.
+            texts.append(list(distinct(written)) if len(written) > 1 else written)
         is_divided = any(part.starts_inside or part.ends_inside for part in chunk.parts)
         is_untranslated = any(part.is_kept for part in chunk.parts)
         if is_divided or is_untranslated:
             texts = in_form_of_clauses(self, chunk, texts)
-        found = texts[0]
-        if len(texts) > 1:  # the n-th best of the line joins the n-th best of each part
-            gaps = [part.gap for part in chunk.parts]
-            found = [
-                Alternative(
-                    _with_gaps([each.text for each in nth_best], gaps),
-                    sum(each.score for each in nth_best),
-                )
-                for nth_best in nth_best_of_all(texts)
-            ]
+        found = texts[0] if len(texts) == 1 else _of_parts(chunk, texts)
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
@@ -400,7 +375,7 @@ class TextPipeline:
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
-        tokenizer, number = self.source_tokenizer, self._number
+        tokenizer, number = self.source_tokenizer, self.number
         if number is None:
             number = chosen_direction(self.data.directions)  # says that there are several
         return tuple(self._format.source(tokenizer.encode(text), tokenizer, number))
@@ -472,21 +447,6 @@ class TextPipeline:
             return of_terms
         return self.replacement.words(part.text, part.request.ids, hypothesis, self.source_tokenizer)
 
-    def _texts(self, part: TextPart, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
-        """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
-        texts = []
-        for hypothesis in hypotheses:
-            for_unknown: list[str] = []
-            if part.terms or self.replacement is not None:
-                for_unknown = self.words_for_unknown(part, hypothesis)
-            decoded = self.target_tokenizer.decode(hypothesis.ids, for_unknown)
-            if part.ellipses:
-                decoded = with_ellipses(decoded, part.ellipses)
-            if part.given.endswith(("...", "\u2026")):
-                decoded = with_final_mark_of(decoded, part.given)
-            texts.append(Alternative(without_line_breaks(decoded), hypothesis.score))
-        return list(distinct(texts)) if len(texts) > 1 else texts
-
 
 def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
     """The parts of a text with their best translations; nothing for a text that stays as a whole."""
@@ -495,12 +455,15 @@ def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[Trans
     return tuple(TranslatedPiece(part.given, of_part[0].text) for part, of_part in zip(chunk.parts, texts, strict=True))
 
 
-def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
-    """The texts that are not empty, with a gap between two of them."""
-    joined = ""
-    for text, gap in zip(texts, gaps, strict=True):
-        joined += (gap if joined else "") + text if text else ""
-    return joined
+def _of_parts(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
+    """The texts of the parts joined: the n-th best of the line joins the n-th best of each part that is not empty."""
+    found = []
+    for nth_best in nth_best_of_all(texts):
+        joined = ""
+        for part, each in zip(chunk.parts, nth_best, strict=True):
+            joined += (part.gap if joined else "") + each.text if each.text else ""
+        found.append(Alternative(joined, sum(each.score for each in nth_best)))
+    return found
 
 
 # Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.

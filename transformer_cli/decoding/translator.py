@@ -1,7 +1,6 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +28,7 @@ from transformer_cli.decoding.checks.repair import (
     divided_if_doubtful,
     in_clauses,
     longer_of,
-    lost_parts,
+    loses_text,
     may_be_joined,
     reads_well,
     with_commas_for_ellipses,
@@ -61,7 +60,8 @@ from transformer_cli.decoding.translation import (
     through_pivot,
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
-from transformer_cli.text.languages import is_plain, primary_language
+from transformer_cli.text.languages import chosen_direction, is_plain, primary_language
+from transformer_cli.text.seen_words import SeenWords, made_up_words
 from transformer_cli.text.sentences import ELLIPSIS, PLAIN_END
 from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
 
@@ -190,9 +190,19 @@ class Translator:
         )
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
-        """The translator of one direction; see `TextPipeline.towards`."""
-        pipeline = self.pipeline.towards(to, from_)
-        return self if pipeline is self.pipeline else replace(self, pipeline=pipeline)
+        """The translator into the language `to`, from the language `from_`; both None: it keeps its direction, or takes the only one.
+
+        Raises:
+            UsageError: the model has no such direction, or several.
+        """
+        pipeline = self.pipeline
+        if to is None and from_ is None and pipeline.number is not None:
+            return self
+        if isinstance(pipeline.data, SequencesData) and (to or from_):
+            what = f"the model of task {pipeline.data.task} translates no language"
+            raise UsageError(what, hint="leave out --to and --from")
+        direction = chosen_direction(pipeline.data.directions, to=to, from_=from_)
+        return replace(self, pipeline=replace(pipeline, direction=direction))
 
     @property
     def languages(self) -> Direction:
@@ -250,21 +260,14 @@ class Translator:
 
     def _check_keeps_terms(self) -> None:
         """Refuse what does not keep the terms of a glossary."""
-        if self.decoding.sampling is not None:
-            raise UsageError(
-                "a glossary needs beam search, but decoding.sampling draws translations at random",
-                hint="leave out decoding.sampling or the glossary",
-            )
-        if self.decoding.diversity is not None:
-            raise UsageError(
-                "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
-                hint="leave out decoding.diversity or the glossary",
-            )
-        if self.decoding.mbr is not None:
-            raise UsageError(
-                "a glossary needs plain beam search, but decoding.mbr chooses what most candidates resemble: with terms, many are poor",
-                hint="leave out decoding.mbr or the glossary",
-            )
+        reasons = {
+            "sampling": "needs beam search, but decoding.sampling draws translations at random",
+            "diversity": "needs plain beam search, but decoding.diversity asks for diverse beam search",
+            "mbr": "needs plain beam search, but decoding.mbr chooses what most candidates resemble: with terms, many are poor",
+        }
+        for name, reason in reasons.items():
+            if getattr(self.decoding, name) is not None:
+                raise UsageError(f"a glossary {reason}", hint=f"leave out decoding.{name} or the glossary")
 
     def in_direction(self, number: int) -> "Translator":
         """The translator of the direction with this index in `data.directions`."""
@@ -369,10 +372,7 @@ class Translator:
         """The translations of lines through the pivot language: by the first model, and then by this one."""
         reports_lines = self.reports_lines and self.memory is None
         first = replace(
-            before,
-            protects_spans=self.protects_spans,
-            is_strict=self.is_strict,
-            reports_lines=reports_lines,
+            before, protects_spans=self.protects_spans, is_strict=self.is_strict, reports_lines=reports_lines
         )
         second = replace(self, before=None, memory=None, reports_lines=reports_lines)
         of_first = first.translate_window([replace(line, prefix="") for line in lines])
@@ -387,10 +387,7 @@ class Translator:
         split_lines = [None if is_plain(line.given) else form.split(line) for line in lines]
         texts: list[SourceText] = []
         for line, split in zip(lines, split_lines, strict=True):
-            if split is None:
-                texts.append(SourceText(line.given, line.prefix, line.number))
-            else:
-                texts += split.texts
+            texts += [SourceText(line.given, line.prefix, line.number)] if split is None else split.texts
         translations = self._in_form_of_texts(texts, form)
         if self.repairs and any(BRACKET.search(each.text) for each in texts):
             translations = self._with_lost_brackets(texts, translations, form)
@@ -417,7 +414,12 @@ class Translator:
                 doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
             if text == source and ENCLOSED not in doubts and is_enclosed(source):
                 doubts += (ENCLOSED,)
-        doubts += self.pipeline.doubts_about_words(translation)
+        words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
+        written = seen.written if isinstance(seen, SeenWords) else None
+        if written is not None and not (translation.is_untranslated or translation.is_from_memory):
+            given = (source, *(term.target for term in translation.terms))
+            words[MADE_UP] = made_up_words(" ".join(given), text, written)
+        doubts += tuple(f"{doubt}: {', '.join(named)}" for doubt, named in words.items() if named)
         is_same = doubts == translation.doubts
         return translation if is_same else replace(translation, doubts=doubts)
 
@@ -528,10 +530,11 @@ class Translator:
         self._search_new_parts(chunks, hypotheses)
         if pipeline.keeps_text:
             # The words of a line with details are linked by their places, so none of its marks changes.
-            if explainer is None and _any_given(chunks, ELLIPSIS):
+            # Most texts have neither an ellipsis nor a mark between clauses.
+            if explainer is None and any(ELLIPSIS.search(part.given) for chunk in chunks for part in chunk.parts):
                 self._regain_ellipses(chunks, hypotheses)
             self._divide_lost(range(len(chunks)), chunks, hypotheses, whole)
-            if self.repairs and _any_given(chunks, CLAUSE_MARK):
+            if self.repairs and any(CLAUSE_MARK.search(part.given) for chunk in chunks for part in chunk.parts):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
@@ -600,17 +603,21 @@ class Translator:
             hypotheses: of all parts; get those of the new parts.
             whole: the chunks before long sentences were divided; one takes its place if a clause would be kept.
         """
-        changed = set[int]()
-        while lost := {
-            index: numbers
-            for index in indexes
-            if (numbers := lost_parts(self.pipeline, chunks[index], hypotheses, self.decoding))
-        }:
-            for index, numbers in lost.items():
-                chunks[index] = divided(self.pipeline, chunks[index], numbers)
-            self._search_new_parts([chunks[index] for index in lost], hypotheses)
-            changed |= lost.keys()
-            indexes = lost
+        changed, left = set[int](), list(indexes)
+        while left:
+            lost = []
+            for index in left:
+                parts = enumerate(chunks[index].parts)
+                numbers = [
+                    n for n, part in parts if loses_text(self.pipeline, part, hypotheses[part.request], self.decoding)
+                ]
+                if numbers:
+                    chunks[index] = divided(self.pipeline, chunks[index], numbers)
+                    lost.append(index)
+            if lost:
+                self._search_new_parts([chunks[index] for index in lost], hypotheses)
+            changed.update(lost)
+            left = lost
         if whole and changed and self.decoding.sampling is None:
             self._join_clauses(sorted(changed), whole, chunks, hypotheses)
 
@@ -684,11 +691,6 @@ class Translator:
         if isinstance(engine, LimitedEngine):
             engine = engine.with_all_settings()
         return engine.translate(parts, options)
-
-
-def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
-    """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
-    return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
 
 
 def _described(value: object) -> str:

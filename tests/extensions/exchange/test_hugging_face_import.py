@@ -116,7 +116,7 @@ def test_tags_of_target_languages_are_directions(of_several: Path, tmp_path: Pat
     for code in ("fra", "pt_BR"):
         batch = tokenizer([f">>{code}<< Good morning."], return_tensors="pt")
         [written] = model.generate(**batch, num_beams=1, max_new_tokens=8).tolist()
-        pipeline = translator.pipeline.towards(code)
+        pipeline = translator.towards(code).pipeline
         [hypotheses] = translator.engine.translate(pipeline.prepare("Good morning.").requests, search)
         rows = {entry: index for index, entry in enumerate(pipeline.target_tokenizer.entries)}
         theirs = [rows.get(tokenizer.convert_ids_to_tokens(index), 0) for index in written[1:]]
@@ -129,9 +129,9 @@ def test_one_of_several_languages_keeps_its_tag(of_several: Path, tmp_path: Path
     data = load_trained(run.path).config.data
     assert data.target_tag
     assert [str(one) for one in data.directions] == ["en-fra"]
-    pipeline = load_translator(run.path, runtime=EXACT).pipeline
+    pipeline = load_translator(run.path, runtime=EXACT).towards(None).pipeline
     tag = pipeline.source_tokenizer.tag_id("<2fra>")
-    assert pipeline.towards(None).prepare("Good morning.").requests[0].ids[0] == tag
+    assert pipeline.prepare("Good morning.").requests[0].ids[0] == tag
 
 
 def test_an_unknown_target_language_is_refused(of_several: Path, tmp_path: Path) -> None:

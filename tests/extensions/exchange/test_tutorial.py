@@ -188,7 +188,7 @@ def test_greedy_translations_are_those_of_the_tutorial(tmp_path: Path) -> None:
         logits[[1, 2]] = -torch.inf  # [PAD] and [SOS], which our search never writes
         written.append(int(logits.argmax()))
     [found] = translator.engine.translate(
-        [translator.pipeline.towards(None).prepare(text).requests[0]],
+        [translator.towards(None).pipeline.prepare(text).requests[0]],
         translator.decoding.model_copy(update={"beam_size": 1, "max_length": 11}),
     )
     assert [*found[0].ids][: len(written) - 1] == written[1:]

@@ -285,8 +285,8 @@ def _known_of(language: str) -> _Known:
     return _Known(
         code,
         frequent_words(code),
-        frozenset(_tokens(" ".join(counted_words(code)))),
-        frozenset(form for name in _tokens(NAMES.get(code, "")) for form in (name, f"{name}s")),
+        frozenset(_TOKEN.findall(" ".join(counted_words(code)))),
+        frozenset(form for name in _TOKEN.findall(NAMES.get(code, "").casefold()) for form in (name, f"{name}s")),
         word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
     )

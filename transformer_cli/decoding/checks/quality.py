@@ -237,15 +237,16 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
     num_samples = int(facts["num_samples"])
     if num_samples < 0:
         raise ValueError("a number of samples is expected")
+    share, certainty = _number(promise["share"]), _number(promise["certainty"])
+    if not 0.0 < share < 1.0 or not 0.0 < certainty < 1.0:
+        raise ValueError("a share and a certainty between 0 and 1 are expected")
     return Quality(
         weights={name: _number(facts["weights"][name]) for name in FEATURES},
         bias=_number(facts["bias"]),
         least_confidence=_number(facts["least_confidence"]),
         most_pieces=_number(facts["most_pieces"]),
         threshold=None if facts["threshold"] is None else _number(facts["threshold"]),
-        promise=QualityPromise(
-            str(promise["metric"]), _number(promise["below"]), _share(promise["share"]), _share(promise["certainty"])
-        ),
+        promise=QualityPromise(str(promise["metric"]), _number(promise["below"]), share, certainty),
         conditions=conditions,
         num_samples=num_samples,
         unseen_words_are_green=bool(facts["unseen_words_are_green"]),
@@ -261,12 +262,6 @@ def _number(value: Any) -> float:
     if not math.isfinite(number := float(value)):
         raise ValueError("a finite number is expected")
     return number
-
-
-def _share(value: Any) -> float:
-    if not 0.0 < (share := _number(value)) < 1.0:
-        raise ValueError("a share between 0 and 1 is expected")
-    return share
 
 
 def pieces_per_word(text: str, ids: Sequence[int]) -> float:

@@ -183,20 +183,6 @@ def _comma_of(pipeline: TextPipeline) -> str:
     return {"ja": "\u3001", "zh": "\uff0c", "yue": "\uff0c"}.get(language, ", ")
 
 
-def lost_parts(
-    pipeline: TextPipeline,
-    chunk: Chunk,
-    hypotheses: Mapping[Request, Sequence[Hypothesis]],
-    options: DecodingConfig,
-) -> list[int]:
-    """The numbers of the parts whose best hypotheses, found with some options, lose text, without those that are kept as they are."""
-    return [
-        number
-        for number, part in enumerate(chunk.parts)
-        if not part.is_kept and _loses_text(pipeline, part, hypotheses[part.request][:1], options)
-    ]
-
-
 def without_short_rivals(
     pipeline: TextPipeline,
     chunk: Chunk,
@@ -207,38 +193,39 @@ def without_short_rivals(
     return [
         [
             *of_part[:1],
-            *(each for each in of_part[1:] if not _loses_text(pipeline, part, [each], options)),
+            *(each for each in of_part[1:] if not loses_text(pipeline, part, [each], options)),
         ]
         for part, of_part in zip(chunk.parts, hypotheses, strict=True)
     ]
 
 
-def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis], options: DecodingConfig) -> bool:
+def loses_text(pipeline: TextPipeline, part: TextPart, found: Sequence[Hypothesis], options: DecodingConfig) -> bool:
     """Whether a translation is surely no translation of the whole text.
 
     That is a translation without a word of a text with words; one that is far shorter than those that the model was
     trained to write, or that has far fewer words while the model is not sure; one with a pause before no words; or one of fewer
-    sentences than its text, which was not divided into them. A translation whose beginning is forced is what the caller wants.
+    sentences than its text, which was not divided into them. A translation whose beginning is forced is what the caller wants, and
+    a part that is kept as it was given loses nothing.
 
     Args:
         pipeline: of the model.
         part: what was translated.
-        best: its best hypothesis; nothing if the search found none.
+        found: its hypotheses, of which the first one is looked at; none if the search found none.
         options: of the search.
     """
-    if part.request.prefix:
+    if part.is_kept or part.request.prefix:
         return False
-    if not pipeline.splits_sentences and _lacks_a_sentence(pipeline, part, best):
+    if not pipeline.splits_sentences and _lacks_a_sentence(pipeline, part, found):
         return True
-    ids = best[0].ids if best else ()
+    ids = found[0].ids if found else ()
     num_target_words = pipeline.target_tokenizer.count_written(ids)
     if num_target_words == 0:
         return any(map(str.isalnum, part.text))
-    confidence = search_confidence(best[0], options)
+    confidence = search_confidence(found[0], options)
     is_unsure = confidence is not None and confidence < _FAIRLY_SURE
-    if is_unsure and _has_few_words(pipeline, part, best[0]):
+    if is_unsure and _has_few_words(pipeline, part, found[0]):
         return True
-    if CLAUSE_MARK.search(part.given) and _empties_a_clause(pipeline, part, best[0]):
+    if CLAUSE_MARK.search(part.given) and _empties_a_clause(pipeline, part, found[0]):
         return True
     ratio, num_tokens = pipeline.seen.smallest_ratio, len(part.request.ids)
     if ratio is None or num_tokens < FEWEST_TOKENS:
@@ -405,7 +392,7 @@ def reads_well(
     ratio = pipeline.seen.smallest_ratio or 0.0
     for part in whole.parts:
         best = hypotheses[part.request][:1]
-        if part.is_kept or not best or _loses_text(pipeline, part, best, options):
+        if part.is_kept or not best or loses_text(pipeline, part, best, options):
             return False
         if len(best[0].ids) < ratio * len(part.request.ids):
             return False
@@ -595,9 +582,11 @@ class Repair:
             chunks: the texts; those with doubts are replaced.
             hypotheses: of all their parts; better ones replace those with doubts.
         """
-        doubtful = {
-            place: numbers for place, chunk in enumerate(chunks) if (numbers := self._doubtful_parts(chunk, hypotheses))
-        }
+        doubtful: dict[int, list[int]] = {}  # the place of a chunk -> the numbers of its parts
+        for place, chunk in enumerate(chunks):
+            for number, part in enumerate(chunk.parts):
+                if self._doubts(part, hypotheses[part.request]):
+                    doubtful.setdefault(place, []).append(number)
         if not doubtful:
             return
         language = self.languages.source
@@ -606,33 +595,35 @@ class Repair:
             unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
             chunks[place] = keeping(chunks[place], unreadable)
         before = {place: self._total(chunks[place], hypotheses) for place in doubtful}
-        sources = {
-            part.request: part.text
+        repaired = {
+            part.request: part
             for place, numbers in doubtful.items()
             for part in map(chunks[place].parts.__getitem__, numbers)
             if not part.is_kept
         }
-        self._search_again(sources, hypotheses)
+        self._search_again(repaired, hypotheses)
         for place in doubtful:
             chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
             if self.pipeline.keeps_text:
                 chunk = self._without_losses(chunk, hypotheses)
             is_repaired = self._total(chunk, hypotheses) < before[place]
-            of_parts = (self._doubts_of_part(part, hypotheses) for part in chunk.parts)
+            of_parts = (self._doubts(part, hypotheses[part.request]) for part in chunk.parts)
             left = tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
             chunks[place] = replace(chunk, doubts=left, is_repaired=is_repaired)
 
-    def _search_again(self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Put the best hypotheses of each source, as many as `num_best`, in the places of those of the search."""
-        of_parts = {part: self._doubts(text, hypotheses[part]) for part, text in sources.items()}
+    def _search_again(self, parts: Mapping[Request, TextPart], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Put the best hypotheses of each part, as many as `num_best`, in the places of those of the search."""
+        of_parts = {request: self._doubts(part, hypotheses[request]) for request, part in parts.items()}
         wide = self.options.model_copy(
             update={"beam_size": max(_WIDE_BEAM, self.options.beam_size), "num_best": _WIDE_BEAM}
         )
         without_loops = wide.model_copy(update={"no_repeat_ngram_size": _BLOCKED_NGRAM})
-        loops = [part for part, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
-        others = [part for part, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}]
-        self._take_better(loops, without_loops, sources, hypotheses)
-        self._take_better(others, wide, sources, hypotheses)
+        loops = [parts[each] for each, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
+        others = [
+            parts[each] for each, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}
+        ]
+        self._take_better(loops, without_loops, hypotheses)
+        self._take_better(others, wide, hypotheses)
         samples = self.options.model_copy(
             update={"num_best": _NUM_SAMPLES, "sampling": _SAMPLING, "coverage_penalty": 0.0}
         )
@@ -640,32 +631,29 @@ class Repair:
         left = [
             part
             for part in (*loops, *others)
-            if not part.terms and _is_strong(self._doubts(sources[part], hypotheses[part]))
+            if not part.request.terms and _is_strong(self._doubts(part, hypotheses[part.request]))
         ]
-        self._take_better(left, samples, sources, hypotheses)
+        self._take_better(left, samples, hypotheses)
 
     def _take_better(
-        self,
-        parts: Sequence[Request],
-        options: DecodingConfig,
-        sources: Mapping[Request, str],
-        hypotheses: dict[Request, list[Hypothesis]],
+        self, parts: Sequence[TextPart], options: DecodingConfig, hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
         if not parts:
             return
         unk_id = self.pipeline.target_tokenizer.unk_id
-        for part, found in zip(parts, self.search(parts, options), strict=True):
-            candidates = [*hypotheses[part][:1], *found]
+        for part, found in zip(parts, self.search([part.request for part in parts], options), strict=True):
+            of_search = hypotheses[part.request]
+            candidates = [*of_search[:1], *found]
             if candidates:
                 # A term may have to stand twice.
-                cut = [] if part.terms else self._cut_loops(part, sources[part], candidates[0])
+                cut = [] if part.request.terms else self._cut_loops(part, candidates[0])
                 candidates[1:1] = cut
                 # A repair does not have more unknown words than what it repairs; samples may.
                 most = candidates[0].ids.count(unk_id)
                 candidates = [each for each in candidates if each.ids.count(unk_id) <= most]
 
-                def value(each: Hypothesis, source: str = sources[part]) -> float:
-                    return self._value(source, each)
+                def value(each: Hypothesis, part: TextPart = part) -> float:
+                    return self._value(part, each)
 
                 # Without one doubled word, the translation changes least.
                 write = self.pipeline.target_tokenizer.decode
@@ -674,39 +662,41 @@ class Repair:
                 # Of equals, the first one: what the ordinary search has found.
                 best = max(candidates, key=lambda each: value(each) + (gain if each in cut else 0.0))
                 if self.options.num_best > 1:
-                    others = {each.ids: each for each in (*hypotheses[part], *candidates)}
+                    others = {each.ids: each for each in (*of_search, *candidates)}
                     del others[best.ids]
                     candidates = sorted(others.values(), key=value, reverse=True)
-                hypotheses[part] = [best, *candidates][: self.options.num_best]
+                hypotheses[part.request] = [best, *candidates][: self.options.num_best]
 
-    def _value(self, source: str, hypothesis: Hypothesis) -> float:
+    def _value(self, part: TextPart, hypothesis: Hypothesis) -> float:
         # The score says already how sure the model is.
-        doubts = [each for each in self._doubts(source, [hypothesis]) if each != UNSURE]
+        doubts = [each for each in self._doubts(part, [hypothesis]) if each != UNSURE]
         written = self.pipeline.target_tokenizer.decode(hypothesis.ids)
-        is_cut_off = _is_cut_off(source, written, self.languages)
+        is_cut_off = _is_cut_off(part.text, written, self.languages)
         return hypothesis.score - _cost(doubts) - (_COST_OF_CUT if is_cut_off else 0.0)
 
-    def _cut_loops(self, part: Request, source: str, found: Hypothesis) -> list[Hypothesis]:
+    def _cut_loops(self, part: TextPart, found: Hypothesis) -> list[Hypothesis]:
         """The hypothesis with its repeated words once, scored anew; nothing if it repeats no words, or has few others."""
         tokenizer = self.pipeline.target_tokenizer
         text = tokenizer.decode(found.ids)
-        cut = without_loops(source, text)
+        cut = without_loops(part.text, text)
         num_cut = len(text.split()) - len(cut.split())
         if num_cut == 0 or (num_cut > 1 and len(cut.split()) < _FEWEST_WORDS_OF_CLAUSE):
             return []
-        if self.explainer is None or REPEATS not in self._doubts(source, [found]):
+        if self.explainer is None or REPEATS not in self._doubts(part, [found]):
             return []
         ids = self.pipeline.target_ids(cut)
         if len(ids) > max(len(found.ids), 1):
             return []  # perhaps more than the model can read
-        [explanation] = self.explainer.explain([Request(part.ids)], [ids], batch_tokens=self.options.batch_tokens)
+        [explanation] = self.explainer.explain(
+            [Request(part.request.ids)], [ids], batch_tokens=self.options.batch_tokens
+        )
         return [Hypothesis(ids, score_of_given(explanation, self.options))]
 
     def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
         """The chunk in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
-        for number in reversed(self._doubtful_parts(chunk, hypotheses)):
+        for number in reversed(range(len(chunk.parts))):
             part = chunk.parts[number]
-            doubts = self._doubts(part.text, hypotheses[part.request])
+            doubts = self._doubts(part, hypotheses[part.request])
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
@@ -727,10 +717,9 @@ class Repair:
             return chunk
         guesses = {
             number
-            for number in self._doubtful_parts(chunk, hypotheses)
-            for part in [chunk.parts[number]]
+            for number, part in enumerate(chunk.parts)
             if not part.terms  # which would not stand in the translation
-            and UNSURE in self._doubts(part.text, hypotheses[part.request])
+            and UNSURE in self._doubts(part, hypotheses[part.request])
             and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
         return keeping(chunk, guesses)
@@ -738,33 +727,28 @@ class Repair:
     def _without_losses(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
         """The chunk in which the parts that would lose text are divided until none does, or stay as they are."""
         parts = enumerate(chunk.parts)
-        wordless = {number for number, part in parts if WORDLESS in self._doubts_of_part(part, hypotheses)}
+        wordless = {number for number, part in parts if WORDLESS in self._doubts(part, hypotheses[part.request])}
         chunk = keeping(chunk, wordless)
-        while lost := lost_parts(self.pipeline, chunk, hypotheses, self.options):
+        while lost := [
+            number
+            for number, part in enumerate(chunk.parts)
+            if loses_text(self.pipeline, part, hypotheses[part.request], self.options)
+        ]:
             chunk = divided(self.pipeline, chunk, lost)
             new = [request for request in chunk.requests if request not in hypotheses]
             if new:
                 hypotheses.update(zip(new, self.search(new, self.options), strict=True))
         return chunk
 
-    def _doubtful_parts(self, chunk: Chunk, hypotheses: Found) -> list[int]:
-        parts = enumerate(chunk.parts)
-        return [number for number, part in parts if self._doubts_of_part(part, hypotheses)]
-
-    def _doubts_of_part(self, part: TextPart, hypotheses: Found) -> tuple[str, ...]:
+    def _doubts(self, part: TextPart, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         """Nothing for a part that stays as it is, and for one whose beginning the caller has given."""
-        if part.is_kept or part.request.prefix:
-            return ()
-        return self._doubts(part.text, hypotheses[part.request])
-
-    def _doubts(self, source: str, found: Sequence[Hypothesis]) -> tuple[str, ...]:
-        if not found:
+        if not found or part.is_kept or part.request.prefix:
             return ()
         ids, tokenizer = found[0].ids, self.pipeline.target_tokenizer
         is_limited = self.options.max_length or self.options.max_length_ratio
         is_finished = bool(is_limited) or ids[-1:] == (tokenizer.eos_id,)
         text = tokenizer.decode(ids)
-        doubts = doubts_about(source, text, self.languages, is_finished=is_finished)
+        doubts = doubts_about(part.text, text, self.languages, is_finished=is_finished)
         quality = self.quality
         if quality is None or not text.strip():
             return doubts
@@ -773,7 +757,7 @@ class Repair:
         return (*doubts, UNSURE) if is_unsure else doubts
 
     def _total(self, chunk: Chunk, hypotheses: Found) -> float:
-        return sum(_cost(self._doubts_of_part(part, hypotheses)) for part in chunk.parts)
+        return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in chunk.parts)
 
 
 def _cost(doubts: Iterable[str]) -> float:

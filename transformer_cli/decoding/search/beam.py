@@ -1,7 +1,7 @@
 """Beam search: each step keeps the best hypotheses of each sentence, open and finished; the scores of the next token, and the hooks that change them."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
+from transformer_cli.acceleration.native_kernels import native_top_k
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, length_penalty
+from transformer_cli.decoding.engine import Request, SpecialIds, length_penalty
 from transformer_cli.model.layers import at_least_float32
 from transformer_cli.text.tokenizer_file import BETWEEN_CHARACTERS, BytePieces
 
@@ -34,19 +34,8 @@ class Hypotheses:
     """(B, N): log-probability / length penalty; -inf if the sentence has fewer hypotheses."""
 
 
-def hypothesis_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
-    """The hypotheses of each sentence, without padding."""
-    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
-    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
-        yield [
-            Hypothesis(tuple(ids[:length]), score)
-            for ids, length, score in zip(*of_sentence, strict=True)
-            if score > -torch.inf
-        ]
-
-
 def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
-    """The indices of the open rows in `is_open` (b,) bool; None if too few have finished, so that all rows stay."""
+    """The indices of the open rows in `is_open` (b,) bool; None if too few have finished, so that all rows stay: never if all have."""
     if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
         return None
     return (~is_open).int().argsort(stable=True)[:num_open]
@@ -121,10 +110,10 @@ class Beams:
         parents = places // vocabulary
         tokens = places - parents * vocabulary
         scores = totals / self._penalties[len(self._steps) + 1]
-        # A candidate is in the beam if it is among the W best, candidates and finished hypotheses together.
-        rivals, best = self._rank_with_finished(scores)
-        is_best = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
-        self._append(parents, tokens, totals, is_best[:, self._beam_size :], eos_id)
+        # A candidate is in the beam if fewer than W are before it: better candidates, and finished hypotheses that are as good.
+        num_finished = (self._finished.unsqueeze(1) >= scores.unsqueeze(2)).sum(2)
+        num_before = torch.arange(self._beam_size, device=scores.device) + num_finished
+        self._append(parents, tokens, totals, num_before < self._beam_size, eos_id)
 
     def _append(self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int) -> None:
         """Append the chosen tokens to their parents; all tensors (b, W).
@@ -141,7 +130,8 @@ class Beams:
         # The W best finished hypotheses, those of this step among them; -inf means: not finished.
         slots = torch.arange(self._beam_size, device=scores.device)
         origins = ((length - 1) * self._beam_size + slots).expand_as(scores)
-        rivals, best = self._rank_with_finished(scores.where(is_kept & is_end, -torch.inf))
+        rivals = torch.cat([self._finished, scores.where(is_kept & is_end, -torch.inf)], dim=1)
+        best = rivals.argsort(dim=1, descending=True, stable=True)[:, : self._beam_size]
         self._finished = rivals.gather(1, best)
         self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)
@@ -163,12 +153,6 @@ class Beams:
         """(b, W) bool: whether the hypothesis that got each of the newest tokens is in the beam, open or finished."""
         return self.newest_candidates.is_kept & (self.newest_candidates.scores > -torch.inf)
 
-    def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores of finished hypotheses, then of (b, W) candidates; and the places of the W best."""
-        rivals = torch.cat([self._finished, scores], dim=1)
-        order = rivals.argsort(dim=1, descending=True, stable=True)
-        return rivals, order[:, : self._beam_size]
-
     def continue_with(self, num_best: int) -> tuple[Tensor, Tensor, bool] | None:
         """End the search of a sentence when no open hypothesis can beat its `num_best` best.
 
@@ -187,11 +171,12 @@ class Beams:
         is_open = best_possible > self._finished[:, num_best - 1]
         self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
         num_open = int(is_open.sum())  # the CPU waits here for the device
-        if num_open == 0:
-            return None
         kept = rows_to_keep(is_open, num_open)
         if kept is not None:
-            self._store_finished()
+            self._all_finished[self.sentences] = self._finished
+            self._all_origins[self.sentences] = self._origins
+            if num_open == 0:
+                return None
             self.sentences, self._max_lengths = self.sentences[kept], self._max_lengths[kept]
             self._totals = self._totals[kept]
             self._finished, self._origins = self._finished[kept], self._origins[kept]
@@ -199,17 +184,12 @@ class Beams:
         keeps_sources = kept is None and num_slots == self._beam_size
         return rows.flatten(), tokens.flatten(), keeps_sources
 
-    def _store_finished(self) -> None:
-        self._all_finished[self.sentences] = self._finished
-        self._all_origins[self.sentences] = self._origins
-
     def origins(self, num_best: int) -> Tensor:
-        """(B, num_best) int64: step * W + slot of the last token of each hypothesis of `best`, which comes first."""
+        """(B, num_best) int64: step * W + slot of the last token of each hypothesis of `best`."""
         return self._all_origins[:, :num_best]
 
     def best(self, num_best: int, pad_id: int) -> Hypotheses:
-        """The `num_best` best of each sentence; follows each from its last token back to its first."""
-        self._store_finished()
+        """The `num_best` best of each sentence, whose searches have ended; follows each from its last token back to its first."""
         scores = self._all_finished[:, :num_best]
         origins = self._all_origins[:, :num_best]
         lengths = (origins // self._beam_size + 1).where(scores > -torch.inf, 0)
@@ -253,7 +233,7 @@ def beam_search(
     Args:
         scorer: one row per sentence; after the first step, `beam_size` rows per sentence.
         options: beam size (which may be larger than the vocabulary), length penalty, `num_best`.
-        special_ids, max_lengths, hooks: as in `follow_paths`.
+        special_ids, max_lengths, hooks: as in `greedy_search`.
         observer: is told about each step; None: nobody is.
     """
     first_ids = torch.full_like(max_lengths, special_ids.sos_id)
@@ -297,9 +277,8 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Returns:
         Values (B, k), largest first, and their positions among the W * V numbers, (B, k) int64.
     """
-    kernels = _kernels_for(scores)
-    if kernels is not None and offsets.dtype == torch.float32:
-        return native_top_k(kernels, scores, offsets, k)
+    if (found := native_top_k(scores, offsets, k)) is not None:
+        return found
     num_rows, width = scores.shape[1:]
     num_blocks = width // BLOCK_WIDTH
     if num_rows * num_blocks <= 2 * k:
@@ -312,9 +291,8 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
-    kernels = _kernels_for(scores)
-    if kernels is not None:
-        values, positions = native_top_k(kernels, scores.unsqueeze(1), None, 1)
+    if (found := native_top_k(scores.unsqueeze(1), None, 1)) is not None:
+        values, positions = found
         return values.squeeze(1), positions.squeeze(1)
     # Of equal numbers, `max` returns the first.
     width = scores.shape[1]
@@ -332,12 +310,6 @@ def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
         values = rest.where(is_larger, values)
         positions = (num_blocks * BLOCK_WIDTH + within).where(is_larger, positions)
     return values, positions
-
-
-def _kernels_for(scores: Tensor) -> Kernels | None:
-    """The compiled kernels, if they can read these scores."""
-    is_readable = scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
-    return find_kernels() if is_readable else None
 
 
 def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor:

@@ -425,14 +425,6 @@ def beam_size_for(request: Request, options: DecodingConfig) -> int:
     return max(options.beam_size, min(PLACES_PER_BANK * num_banks, MAX_BEAM_SIZE))
 
 
-def without_bans_of_terms(options: DecodingConfig) -> DecodingConfig:
-    """The options for the hooks of a search with terms: they ban neither [UNK] nor repeated n-grams.
-
-    A term may need both. The search itself bans [UNK] where it stands for no term (`decoding.allow_unknown`).
-    """
-    return options.model_copy(update={"no_repeat_ngram_size": None, "allow_unknown": True})
-
-
 def term_states(
     requests: Sequence[Request],
     edges: WordEdges,

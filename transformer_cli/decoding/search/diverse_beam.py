@@ -36,7 +36,7 @@ def diverse_beam_search(
     Args:
         scorer: one row per sentence; after the first step, at most `beam_size` rows per sentence.
         options: with `diversity`.
-        special_ids, max_lengths, hooks: as in `follow_paths`.
+        special_ids, max_lengths, hooks: as in `greedy_search`.
 
     Source: Vijayakumar et al. 2016, "Diverse Beam Search", algorithm 1, with its Hamming diversity.
     """

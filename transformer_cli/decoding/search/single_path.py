@@ -5,7 +5,6 @@ Greedy search takes the best token. Sampling draws one at random, from the model
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -25,51 +24,32 @@ from transformer_cli.decoding.search.beam import (
 )
 
 
-class Choice(Protocol):
-    """Chooses the next token of each row. Its state follows the rows, as that of a `SearchHook` does."""
-
-    num_paths: int
-    """Number of hypotheses of each sentence."""
-
-    def choose(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Called once at each step.
-
-        Args:
-            scores: (R, V) log-probabilities, -inf for a banned token.
-
-        Returns:
-            (R,) the log-probability of the chosen token, -inf if no token is possible; (R,) int64 its id.
-        """
-
-    def select(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`."""
-
-
-def follow_paths(
+def greedy_search(
     scorer: Scorer,
     special_ids: SpecialIds,
     max_lengths: Tensor,
     options: DecodingConfig,
-    hooks: Sequence[SearchHook],
-    choice: Choice,
+    hooks: Sequence[SearchHook] = (),
+    draw: "DrawnToken | None" = None,
 ) -> Hypotheses:
-    """Let `choice` choose a token at every step, up to [EOS] or the maximal length.
+    """Take the token with the largest score at every step, or a drawn one, up to [EOS] or the maximal length.
 
     Args:
-        scorer: one row per sentence; after the first step, `choice.num_paths` rows per sentence.
+        scorer: one row per sentence; after the first step, one row for each path: several of a sentence are drawn.
         special_ids: [SOS] begins, [EOS] ends, [PAD] fills. Hooks, not the search, ban these tokens.
         max_lengths: (B,) int64, on the scorer's device: the largest number of tokens, [EOS] included.
         options: only the length penalty is used; it changes the returned score, not the tokens.
         hooks: change the scores before each choice, in this order.
-        choice: how tokens are chosen.
+        draw: draws the tokens; None: of equal scores, the first is taken.
 
     Returns:
         The hypotheses of a sentence in the order of its paths, not sorted.
     """
+    num_paths = 1 if draw is None else draw.num_paths
     longest = int(max_lengths.max())
     last_ids = torch.full_like(max_lengths, special_ids.sos_id)
-    if choice.num_paths > 1:
-        max_lengths = max_lengths.repeat_interleave(choice.num_paths)
+    if num_paths > 1:
+        max_lengths = max_lengths.repeat_interleave(num_paths)
     paths = torch.arange(len(max_lengths), device=max_lengths.device)  # of each row
     ids = max_lengths.new_full((len(paths), longest), special_ids.pad_id)
     lengths = torch.zeros_like(max_lengths)
@@ -78,12 +58,12 @@ def follow_paths(
     is_open = max_lengths > 0
     for step in range(longest):
         scores = next_scores(scorer, hooks, last_ids)  # (R, V)
-        if step == 0 and choice.num_paths > 1:
-            rows = paths // choice.num_paths
+        if step == 0 and num_paths > 1:
+            rows = paths // num_paths
             select(scorer, hooks, rows)
             scores = scores[rows]
         totals = totals.to(scores.dtype)
-        chosen, last_ids = choice.choose(scores)
+        chosen, last_ids = largest(scores) if draw is None else draw.choose(scores, paths)
         totals[paths] += chosen.where(is_open, 0.0)
         ids[paths, step] = last_ids.where(is_open, special_ids.pad_id)
         lengths[paths] += is_open
@@ -95,40 +75,13 @@ def follow_paths(
         kept = rows_to_keep(is_open, num_open)
         if kept is not None:
             select(scorer, hooks, kept)
-            choice.select(kept)
             paths, last_ids, is_open = paths[kept], last_ids[kept], is_open[kept]
     is_possible = totals > -torch.inf
     lengths = lengths.where(is_possible, 0)
     totals = totals / length_penalties(longest, options, totals)[lengths]
     ids = ids[:, : int(lengths.max())].where(is_possible.unsqueeze(1), special_ids.pad_id)
-    of_sentences = (tensor.unflatten(0, (-1, choice.num_paths)) for tensor in (ids, lengths, totals))
+    of_sentences = (tensor.unflatten(0, (-1, num_paths)) for tensor in (ids, lengths, totals))
     return Hypotheses(*of_sentences)
-
-
-class BestToken:
-    """The token with the largest score; of equal scores, the first."""
-
-    num_paths = 1
-    choose = staticmethod(largest)
-
-    def select(self, rows: Tensor) -> None:
-        """Nothing to do: there is no state."""
-
-
-def greedy_search(
-    scorer: Scorer,
-    special_ids: SpecialIds,
-    max_lengths: Tensor,
-    options: DecodingConfig,
-    hooks: Sequence[SearchHook] = (),
-) -> Hypotheses:
-    """Take the token with the largest score at every step, up to [EOS] or the maximal length.
-
-    Args:
-        scorer: one row per sentence.
-        special_ids, max_lengths, options, hooks: as in `follow_paths`.
-    """
-    return follow_paths(scorer, special_ids, max_lengths, options, hooks, BestToken())
 
 
 class DrawnToken:
@@ -148,20 +101,24 @@ class DrawnToken:
         self.num_paths = num_paths
         self._settings = settings
         paths = torch.arange(num_paths, device=seeds.device)
-        self._seeds = substream(seeds.unsqueeze(1), paths).flatten()  # (B * num_paths,), then (R,)
+        self._seeds = substream(seeds.unsqueeze(1), paths).flatten()  # (B * num_paths,)
         self._step = torch.zeros_like(seeds[:1])  # (1,)
 
-    def choose(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Choice`."""
-        seeds = substream(self._seeds, self._step)
+    def choose(self, scores: Tensor, paths: Tensor) -> tuple[Tensor, Tensor]:
+        """Called once at each step.
+
+        Args:
+            scores: (R, V) log-probabilities, -inf for a banned token.
+            paths: (R,) int64, which of the B * `num_paths` hypotheses each row is.
+
+        Returns:
+            (R,) the log-probability of the chosen token, -inf if no token is possible; (R,) int64 its id.
+        """
+        seeds = substream(self._seeds[paths], self._step)
         self._step = self._step + 1
         logits, ids = filtered(scores, self._settings)  # (R, C); (R, C) or (1, C)
         chosen = ids.expand(len(scores), -1).gather(1, drawn(logits, seeds))
         return scores.gather(1, chosen).squeeze(1), chosen.squeeze(1)
-
-    def select(self, rows: Tensor) -> None:
-        """The seeds move with their rows."""
-        self._seeds = self._seeds[rows]
 
 
 def filtered(scores: Tensor, settings: SamplingConfig) -> tuple[Tensor, Tensor]:
@@ -226,11 +183,11 @@ def sample_search(
         scorer: one row per sentence; after the first step, `num_best` rows per sentence.
         options: with `sampling`.
         seeds: (B,) int64, on the scorer's device, one for each sentence.
-        special_ids, max_lengths, hooks: as in `follow_paths`.
+        special_ids, max_lengths, hooks: as in `greedy_search`.
     """
     assert options.sampling is not None
-    choice = DrawnToken(options.sampling, seeds, options.num_best)
-    return follow_paths(scorer, special_ids, max_lengths, options, hooks, choice)
+    draw = DrawnToken(options.sampling, seeds, options.num_best)
+    return greedy_search(scorer, special_ids, max_lengths, options, hooks, draw)
 
 
 # Random numbers without a generator: each number is a function of its seed. So the random numbers of a hypothesis do not depend on
