@@ -107,7 +107,7 @@ class Plan:
             vocabularies = [Vocabulary("shared", report.source.vocab_size, num_tokens)]
         return cls(
             num_pairs=num_pairs,
-            num_target_tokens=round(visits * num_target_tokens * order.growth()),
+            num_target_tokens=round(visits * num_target_tokens * (1.0 if order.sampled_lengths is None else order.growth())),
             updates_per_epoch=estimated_updates(
                 order, UpdateSize(config.training.accumulate, config.training.update_tokens)
             ),

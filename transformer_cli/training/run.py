@@ -324,7 +324,7 @@ def _train_session(session: TrainingSession, folder: RunFolder, callbacks: Itera
             accumulate = session.progress.num_micro_batches or config.training.accumulate
             of_all = config.training.model_copy(update={"accumulate": accumulate})
             planned = config.model_copy(update={"training": of_all})
-            order, num_validated = session.experiment.updates.order, len(session.validation_pairs)
+            order, num_validated = session.experiment.updates.producer.order, len(session.validation_pairs)
             plan_for = partial(Plan.of, planned, session.data, order, num_validated)
             announcer = Announcer(planned, plan_for, session.experiment.machine)
             records = [announcer, *recorders(config, folder)]
