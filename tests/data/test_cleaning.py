@@ -70,7 +70,7 @@ def test_a_rule_drops_its_pairs_counts_them_and_keeps_the_first_as_example(rule:
     assert kept == [GOOD]
     assert {name: finding.count for name, finding in report.dropped.items()} == {rule: len(bad)}
     assert report.dropped[rule].example
-    assert (report.num_read, report.num_kept, report.num_dropped) == (len(pairs), 1, len(bad))
+    assert (report.num_read, report.num_kept) == (len(pairs), len(pairs) - len(bad))
 
 
 @pytest.mark.parametrize("rule", DROPS)
@@ -92,7 +92,7 @@ def test_a_pair_at_a_limit_is_kept() -> None:
 @given(st.integers(1, 40), st.integers(0, 60), st.sampled_from([" ", "  ", "\u00a0", "\t"]))
 def test_words_are_counted_exactly_however_short(limit: int, num_words: int, space: str) -> None:
     pair = SentencePair(space.join(["a"] * num_words), "b")
-    assert _clean([pair], _only(max_words=limit))[1].num_dropped == (num_words > limit)
+    assert _clean([pair], _only(max_words=limit))[1].dropped["max_words"].count == (num_words > limit)
 
 
 def test_rules_are_reported_in_the_order_in_which_they_apply() -> None:
@@ -108,7 +108,7 @@ def test_rules_are_reported_in_the_order_in_which_they_apply() -> None:
 
 def test_a_pair_counts_for_its_first_rule_only() -> None:
     _, report = _clean([SentencePair("", "")], CleaningConfig())
-    assert report.dropped["drop_empty"].count == report.num_dropped == 1
+    assert sum(found.count for found in report.dropped.values()) == report.dropped["drop_empty"].count == 1
 
 
 def test_altered_text_is_counted_per_rule_and_shown_as_it_was() -> None:
@@ -170,7 +170,8 @@ def test_a_pair_with_one_held_out_side_only_stays() -> None:
 @given(st.lists(st.builds(SentencePair, st.text(max_size=5), st.text(max_size=5))))
 def test_every_pair_is_either_kept_or_counted_as_dropped(pairs: list[SentencePair]) -> None:
     kept, report = _clean(pairs, CleaningConfig(max_words=1))
-    assert report.num_read == len(pairs) == len(kept) + report.num_dropped
+    num_dropped = sum(found.count for found in report.dropped.values())
+    assert report.num_read == len(pairs) == len(kept) + num_dropped
     assert report.num_kept == len(kept)
 
 
@@ -201,7 +202,7 @@ def test_a_line_of_a_megabyte_is_dropped_without_delay(text: str) -> None:
     started_at = time.process_time()
     _, report = _clean([SentencePair(text, text + "b")], CleaningConfig())
     assert time.process_time() - started_at < 5
-    assert report.num_dropped == 1
+    assert (report.num_read, report.num_kept) == (1, 0)
 
 
 def test_pairs_flow_one_by_one() -> None:

@@ -55,7 +55,7 @@ def test_a_batch_is_added_if_that_brings_the_update_closer(budget: int, wanted: 
     one = order(budget, num_pairs=400)
     batches = list(one.batches(0))
     expected = expected_groups([tokens_of([batch]) for batch in batches], wanted)
-    found = list(update_batches(one, UpdateSize(target_tokens=wanted), 0))
+    found = list(update_batches(one.batches(0), one, UpdateSize(target_tokens=wanted), 0))
     assert [[tokens_of([batch]) for batch in update] for update in found] == expected
     assert [pair for update in found for batch in update for pair in batch] == [
         pair for batch in batches for pair in batch
@@ -65,7 +65,8 @@ def test_a_batch_is_added_if_that_brings_the_update_closer(budget: int, wanted: 
 def test_an_update_is_about_the_same_with_any_size_of_batches() -> None:
     means = []
     for budget in (64, 128, 256, 512, 1024):
-        updates = list(update_batches(order(budget), UpdateSize(target_tokens=4000), 0))[:-1]
+        one = order(budget)
+        updates = list(update_batches(one.batches(0), one, UpdateSize(target_tokens=4000), 0))[:-1]
         means.append(np.mean([tokens_of(update) for update in updates]))
         assert all(abs(tokens_of(update) - 4000) <= budget / 2 for update in updates)
     assert means == pytest.approx([4000] * 5, rel=0.03)
@@ -74,10 +75,10 @@ def test_an_update_is_about_the_same_with_any_size_of_batches() -> None:
 @pytest.mark.long
 def test_an_update_that_begins_at_a_batch_is_the_same_one() -> None:
     size, one = UpdateSize(target_tokens=1500), order()
-    all_updates = list(update_batches(one, size, 2))
+    all_updates = list(update_batches(one.batches(2), one, size, 2))
     first = 0
     for number, update in enumerate(all_updates):
-        rest = list(update_batches(one, size, 2, first=first))
+        rest = list(update_batches(one.batches(2, first=first), one, size, 2))
         for found, expected in zip(rest, all_updates[number:], strict=True):
             assert list(map(list, found)) == list(map(list, expected))
         first += len(update)
@@ -85,9 +86,9 @@ def test_an_update_that_begins_at_a_batch_is_the_same_one() -> None:
 
 def test_the_number_of_updates_is_estimated_from_the_first_pool() -> None:
     for size in (UpdateSize(3), UpdateSize(target_tokens=2000)):
-        assert estimated_updates(order(), size) == sum(1 for _ in update_batches(order(), size, 0))
-        pools = order(pool_size=1000)
-        counted = sum(1 for _ in update_batches(pools, size, 0))
+        one, pools = order(), order(pool_size=1000)
+        assert estimated_updates(one, size) == sum(1 for _ in update_batches(one.batches(0), one, size, 0))
+        counted = sum(1 for _ in update_batches(pools.batches(0), pools, size, 0))
         assert estimated_updates(pools, size) == pytest.approx(counted, rel=0.1)
 
 

@@ -178,7 +178,7 @@ def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> No
         "validation": [SentencePair("c", "d", 1)],
         "test": [SentencePair("e", "f", 2)],
     }
-    assert found["validation"].cleaning.num_dropped == 1
+    assert found["validation"].cleaning.dropped["drop_empty"].count == 1
     assert set(all_held_out_pairs(config_of(data | {"corpora": corpora[:2]}))) == {"validation"}
     with pytest.raises(DataError, match="no validation pairs"):
         all_held_out_pairs(config_of(data | {"corpora": corpora[::2]}))

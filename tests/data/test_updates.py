@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.order import Budget, EpochOrder, Indices, UpdateSize
 from transformer_cli.data.updates import Batch, Position, Share, StoredUpdates, Updates, collate
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.token_ids import Padded
 from transformer_cli.text.tokenizer import SequenceFormat, Tokenizer
 
@@ -296,8 +297,8 @@ def test_one_pair_is_enough() -> None:
 
 
 def test_no_pair_is_an_error_and_no_endless_loop() -> None:
-    with pytest.raises(ValueError, match="no pair"):
-        updates(PairList([]))
+    with updates(PairList([])) as stream, pytest.raises(DataError, match="no training pair"):
+        next(stream)
 
 
 @pytest.mark.parametrize("num_sentences", [2, 3, 5])

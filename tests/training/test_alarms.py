@@ -141,7 +141,7 @@ def warnings_of(losses: Mapping[int, float], caplog: pytest.LogCaptureFixture, *
     epochs = settings.pop("epochs", {})
     stages = settings.pop("stages", ())
     training = TrainingConfig(max_steps=10_000, batch_sentences=8, **settings)
-    alarms = Alarms(7000, training=training, frequency_loss=5.95, stages=stages)
+    alarms = Alarms(vocab_size=7000, training=training, frequency_loss=5.95, stages=stages)
     alarms.on_step(1, step_report(8.0))
     caplog.clear()
     for step, loss in losses.items():

@@ -45,7 +45,8 @@ def test_a_new_interval_forgets_all_but_the_skipped() -> None:
     meter = Meter(CPU)
     meter.add(report(2.0))
     meter.add(report(2.0, is_finite=False))
-    meter.start_interval()
+    ended = meter.end_interval(2, 0, report(2.0), learning_rate=1e-3, gradient_scale=None)
+    assert (ended.objective, ended.loss, ended.num_target_tokens, ended.num_skipped) == (3 / 7, 2 / 7, 7, 1)
     assert {name: value for name, value in meter.to_json().items() if value} == {
         "num_skipped": 1.0,
         "num_skipped_in_a_row": 1.0,

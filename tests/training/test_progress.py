@@ -123,7 +123,7 @@ def after(values: list[tuple[float, float]], *, keep_best: int = 1) -> Progress:
     progress = Progress()
     for step, (value, loss) in enumerate(values, start=1):
         progress = replace(progress, step=step)
-        progress = progress.after_validation(Validated(value, loss), keep_best=keep_best)
+        progress, _ = progress.after_validation(Validated(value, loss), keep_best=keep_best)
     return progress
 
 
@@ -147,7 +147,7 @@ def test_a_validation_is_among_the_best_if_it_is_remembered(values: list[tuple[f
     """Of values that are equal in both, the earlier ones are kept."""
     before, last = after(values[:-1], keep_best=keep_best), values[-1]
     expected = sum((-one[0], one[1]) <= (-last[0], last[1]) for one in values[:-1]) < keep_best
-    assert before.is_among_best(Validated(*last), keep_best=keep_best) == expected
+    assert before.after_validation(Validated(*last), keep_best=keep_best)[1] == expected
 
 
 def test_a_tie_is_decided_by_the_loss_and_is_no_new_best_for_patience() -> None:
@@ -161,13 +161,13 @@ def test_in_a_state_without_losses_an_earlier_validation_wins_a_tie() -> None:
     values = after([(1.0, 3.0), (0.5, 2.0)], keep_best=2).to_json()
     del values["best_losses"]
     old = Progress.from_json(values)
-    assert not old.is_among_best(Validated(0.5, 0.0), keep_best=2)
-    assert old.is_among_best(Validated(0.75, 9.0), keep_best=2)
+    assert not old.after_validation(Validated(0.5, 0.0), keep_best=2)[1]
+    assert old.after_validation(Validated(0.75, 9.0), keep_best=2)[1]
 
 
 def test_a_nan_score_is_never_the_best_and_uses_up_patience() -> None:
-    progress = Progress(step=3).after_validation(Validated(math.nan, 1.0), keep_best=2)
-    assert (progress.best_goodness, progress.validations_without_best) == ((), 1)
+    progress, is_among_best = Progress(step=3).after_validation(Validated(math.nan, 1.0), keep_best=2)
+    assert (progress.best_goodness, progress.validations_without_best, is_among_best) == ((), 1, False)
     assert progress.validated_at == 3
 
 
@@ -224,7 +224,7 @@ def test_a_plateau_is_that_of_pytorch(values: list[float], patience: int) -> Non
     progress = Progress(step=100)
     for value in values:
         scheduler.step(value)
-        progress = progress.after_validation(Validated(value, 1.0), keep_best=2, plateau_patience=patience)
+        progress, _ = progress.after_validation(Validated(value, 1.0), keep_best=2, plateau_patience=patience)
         progress = Progress.from_json(json.loads(json.dumps(progress.to_json())))
         assert rates.param_groups[0]["lr"] == 0.5**progress.plateau_drops
 
@@ -232,7 +232,7 @@ def test_a_plateau_is_that_of_pytorch(values: list[float], patience: int) -> Non
 def test_without_a_plateau_nothing_is_counted_for_it() -> None:
     progress = Progress(step=9)
     for value in (3.0, 2.0, 1.0):
-        progress = progress.after_validation(Validated(value, 1.0), keep_best=1)
+        progress, _ = progress.after_validation(Validated(value, 1.0), keep_best=1)
     assert (progress.plateau_drops, progress.plateau_validations) == (0, 0)
 
 

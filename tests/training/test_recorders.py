@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import load_config
@@ -168,7 +169,7 @@ def test_a_disk_that_fills_up_later_costs_one_warning(tmp_path: Path, caplog: py
         with Path("/dev/full").open("wb", buffering=0) as full:
             for board in recorder.boards.values():
                 board.file.close()
-                board.file = full
+                board.file, board.events = full, RecordWriter(full)
             for step in (2, 3):
                 recorder.on_report(report(step))
                 recorder.on_validation(step, VALIDATION, NO_TRANSLATOR)

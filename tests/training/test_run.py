@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -16,10 +16,12 @@ from torch import nn
 
 from transformer_cli import Callback, Config, load_config, load_translator, train
 from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, DataError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
-from transformer_cli.training.joining import StoppedError
-from transformer_cli.training.run import asked_between_batches, who_received
+from transformer_cli.training import run as run_module
+from transformer_cli.training.loop import UpdateRunner
+from transformer_cli.training.run import TrainingSession, who_received
 
 QUICK = [
     *("data.num_pairs=50", "training.max_steps=4", "runtime.threads=1"),
@@ -446,18 +448,25 @@ def test_an_average_that_a_finished_run_makes_later_is_recorded_in_its_config(
     assert "average_last: 2" in (run.folder / "config.yaml").read_text()
 
 
-def test_a_validation_is_asked_before_each_batch_whether_it_must_stop() -> None:
+def test_a_validation_is_asked_before_each_batch_whether_it_must_stop(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model: Any = nn.Module()
     model.encoder = nn.Identity()
     answers, encoded = [False, False, True, False], []
 
-    def encode_until_stopped() -> None:
-        with asked_between_batches(cast(Any, model), lambda: answers.pop(0)):
-            while True:
-                encoded.append(model.encoder(torch.zeros(1)))
+    def encode_until_stopped(*_: object, **__: object) -> None:
+        while True:
+            encoded.append(model.encoder(torch.zeros(1)))
 
-    with pytest.raises(StoppedError):
-        encode_until_stopped()
+    monkeypatch.setattr(run_module, "validate", encode_until_stopped)
+    world = types.SimpleNamespace(
+        runner=UpdateRunner(Machine(torch.device("cpu"), torch.float32)), average=None, model=model
+    )
+    session: Any = types.SimpleNamespace(
+        config=config, experiment=world, translator=lambda model: None, validation_pairs=[]
+    )
+    assert TrainingSession._validate(session, 3, lambda: answers.pop(0)) is None
     assert (len(encoded), answers) == (2, [False])
     model.encoder(torch.zeros(1))
-    assert answers == [False], "nobody asks after the block"
+    assert answers == [False], "nobody asks after the validation"

@@ -176,7 +176,8 @@ def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
             num_new,
             num_written,
         )
-    if rules.drop_duplicates and report.num_dropped > rules.max_dropped_share * report.num_read:
+    num_dropped = report.num_read - report.num_kept
+    if rules.drop_duplicates and num_dropped > rules.max_dropped_share * report.num_read:
         share = num_equal / report.num_read
         allowed = math.ceil(1000 * (share + (1 - share) * rules.max_dropped_share)) / 1000
         rules = rules.model_copy(update={"max_dropped_share": allowed})

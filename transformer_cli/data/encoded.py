@@ -83,34 +83,37 @@ class EncodedPairs(NamedTuple):
         return self.source.padded(indices, pad_id), self.target.padded(indices, pad_id)
 
 
+@dataclass(eq=False, repr=False)
 class EncodedCorpus:
-    """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
+    """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded."""
 
-    Args:
-        content: the bytes of a file of `write_encoded`, as a buffer of pyarrow.
-        num_corpora: how many corpora are seen; the last ones may have no pairs, and pairs of further ones are not seen.
-    """
-
-    def __init__(self, content: Any, *, num_corpora: int) -> None:
-        import pyarrow as pa
-
-        with pa.ipc.open_stream(content) as reader:
-            table = reader.read_all()
-        self._source_ids = _Lists(table.column("source_ids"), content)
-        self._target_ids = _Lists(table.column("target_ids"), content)
-        has_links = "links" in table.column_names
-        self._links = _Lists(table.column("links"), content) if has_links else None
-        sizes = np.zeros(num_corpora, np.int64)
-        for chunk in table.column("corpus").chunks:
-            sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)[:num_corpora]
-        self.corpus_sizes: list[int] = sizes.tolist()
+    _source_ids: "_Lists"
+    _target_ids: "_Lists"
+    _links: "_Lists | None"
+    corpus_sizes: list[int]
 
     @classmethod
     def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
-        """Map a file into memory."""
+        """Map a file of `write_encoded` into memory.
+
+        Args:
+            path: the file.
+            num_corpora: how many corpora are seen; the last ones may have no pairs, and pairs of further ones are not seen.
+        """
         import pyarrow as pa
 
-        return cls(pa.memory_map(str(path)).read_buffer(), num_corpora=num_corpora)
+        content = pa.memory_map(str(path)).read_buffer()
+        with pa.ipc.open_stream(content) as reader:
+            table = reader.read_all()
+        sizes = np.zeros(num_corpora, np.int64)
+        for chunk in table.column("corpus").chunks:
+            sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)[:num_corpora]
+        return cls(
+            _Lists(table.column("source_ids"), content),
+            _Lists(table.column("target_ids"), content),
+            _Lists(table.column("links"), content) if "links" in table.column_names else None,
+            sizes.tolist(),
+        )
 
     def __len__(self) -> int:
         return sum(self.corpus_sizes)
@@ -145,17 +148,22 @@ class _Lists:
 
     def __init__(self, column: Any, content: Any) -> None:
         chunks = [chunk for chunk in column.chunks if len(chunk)]
-        # The bytes of the file; those at its end that fill no whole item are left out.
-        self.ids, self._offsets = (
-            np.frombuffer(content, dtype, count=content.size // np.dtype(dtype).itemsize)
-            for dtype in (column.type.value_type.to_pandas_dtype(), np.int32)
-        )
         self._ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64)
-        # For each chunk, the indices of its first id and of its first offset in the file.
-        self._first_ids = _places([chunk.values.buffers()[1] for chunk in chunks], content, self.ids)
-        firsts = _places([chunk.buffers()[1] for chunk in chunks], content, self._offsets)
+        arrays, firsts = [], []
+        for dtype, buffers in (
+            (column.type.value_type.to_pandas_dtype(), [chunk.values.buffers()[1] for chunk in chunks]),
+            (np.int32, [chunk.buffers()[1] for chunk in chunks]),
+        ):
+            # The bytes of the file; those at its end that fill no whole item are left out.
+            array = np.frombuffer(content, dtype, count=content.size // np.dtype(dtype).itemsize)
+            # For each chunk, the index in the file of its first id, or of its first offset.
+            num_bytes = [buffer.address - content.address if buffer.size else 0 for buffer in buffers]
+            assert all(number % array.itemsize == 0 for number in num_bytes)
+            arrays.append(array)
+            firsts.append(np.array(num_bytes, np.int64) // array.itemsize)
+        (self.ids, self._offsets), (self._first_ids, first_offsets) = arrays, firsts
         # The number of pairs before the chunk is subtracted: the offset of a pair is at this index plus that of the pair.
-        self._first_offsets = firsts - np.concatenate([[0], self._ends])[:-1]
+        self._first_offsets = first_offsets - np.concatenate([[0], self._ends])[:-1]
 
     def __getitem__(self, index: int) -> NDArray[np.integer[Any]]:
         (start,), (length,) = self.places(np.array([index]))
@@ -167,13 +175,6 @@ class _Lists:
         offsets = self._first_offsets[chunks] + indices
         starts = self._offsets[offsets].astype(np.int64)
         return self._first_ids[chunks] + starts, self._offsets[offsets + 1] - starts
-
-
-def _places(buffers: Sequence[Any], content: Any, array: NDArray[Any]) -> NDArray[np.int64]:
-    """The indices in `array`, which begins where `content` begins, at which the buffers begin."""
-    num_bytes = [buffer.address - content.address if buffer.size else 0 for buffer in buffers]
-    assert all(number % array.itemsize == 0 for number in num_bytes)
-    return np.array(num_bytes, np.int64) // array.itemsize
 
 
 def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int, has_links: bool = False) -> None:
@@ -200,19 +201,14 @@ def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int
             if np.any(np.diff(chunk.corpora, prepend=last_corpus) < 0):
                 raise ValueError("pairs of different corpora are mixed")
             last_corpus = int(chunk.corpora[-1])
-            sides = (_list_array(side, id_type) for side in (chunk.source, chunk.target))
-            columns = [*sides, number_column(chunk.corpora, pa.uint16())]
-            if has_links:
-                assert chunk.links is not None
-                columns.append(_list_array(chunk.links, pa.uint32()))
+            columns = {"corpus": number_column(chunk.corpora, pa.uint16())}
+            for name, lists in (("source_ids", chunk.source), ("target_ids", chunk.target), ("links", chunk.links)):
+                if name in fields:
+                    assert lists is not None
+                    offsets = number_column(np.concatenate([[0], np.cumsum(lists.lengths)]), pa.int32())
+                    items = number_column(lists.ids, fields[name].value_type)
+                    columns[name] = pa.ListArray.from_arrays(offsets, items)
             writer.write_batch(pa.record_batch(columns, schema=schema))
-
-
-def _list_array(lists: IdLists, id_type: Any) -> Any:
-    import pyarrow as pa
-
-    offsets = number_column(np.concatenate([[0], np.cumsum(lists.lengths)]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, number_column(lists.ids, id_type))
 
 
 def encode_pairs(
@@ -321,10 +317,6 @@ class TokenCount:
     num_unknown: int = 0
 
     @property
-    def tokens_per_sentence(self) -> float:
-        return self.num_tokens / max(1, self.num_sentences)
-
-    @property
     def unknown_rate(self) -> float:
         """Share of the tokens that are [UNK]."""
         return self.num_unknown / max(1, self.num_tokens)
@@ -394,7 +386,7 @@ class DataReport:
             ),
             f"{'tokens':9}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}",
             *(
-                f"  {name:7}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
+                f"  {name:7}{side.vocab_size:>12,}{side.train.num_tokens / max(1, side.train.num_sentences):>14.1f}"
                 f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
                 for name, side in (("source", self.source), ("target", self.target))
             ),

@@ -22,7 +22,7 @@ from transformer_cli.data.selection import (
     clean,
     held_out_digests,
     is_drawn,
-    rules_for_held_out,
+    rules_of_given_splits,
 )
 from transformer_cli.data.sources.corpus import corpus_pairs, has_split, read_pairs
 from transformer_cli.process.errors import CannotCreateError, ConfigError
@@ -122,7 +122,7 @@ def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judg
         yield from _cleaned(placed, partial(clean, rules=config.applied_cleaning, held_out=digests, seen=seen))
         return
     for drawn, group in groupby(placed, key=lambda one: is_drawn(config, one.pair)):
-        rules = rules_for_held_out(config, drawn=drawn)
+        rules = config.applied_cleaning if drawn else rules_of_given_splits(config.applied_cleaning)
         yield from _cleaned(group, partial(clean, rules=rules))
 
 

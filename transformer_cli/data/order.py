@@ -103,9 +103,8 @@ class EpochOrder:
         return self.lengths(batch)
 
     def growth(self) -> float:
-        """Target tokens with sampled subwords, divided by those without; measured on some batches."""
-        if self.sampled_lengths is None:
-            return 1.0
+        """Target tokens with sampled subwords, which this order has, divided by those without; measured on some batches."""
+        assert self.sampled_lengths is not None
         visits = np.concatenate(self.pool_batches(0, 0)[:20])
         _, sampled = self.sampled_lengths(0, visits)
         _, ordinary = self.lengths(visits % sum(self.sizes))
@@ -206,17 +205,15 @@ def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:
         outside = values[is_outside]
         left, right = outside >> half_bits, outside & mask
         for round_key in round_keys:
-            left, right = right, left ^ (_mix(right ^ round_key) & mask)
+            # A well-spread 64-bit hash (the finaliser of SplitMix64, Steele et al. 2014).
+            mixed = right ^ round_key
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed ^= mixed >> np.uint64(31)
+            left, right = right, left ^ (mixed & mask)
         values[is_outside] = (left << half_bits) | right
         is_outside = values >= size
     return values.astype(np.int64)
-
-
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A well-spread 64-bit hash (the finaliser of SplitMix64, Steele et al. 2014)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def _num_visits(size: int, weight: float) -> int:
@@ -249,31 +246,20 @@ class UpdateSize:
     """`training.update_tokens`: a batch is added as long as that brings the update closer to this number."""
 
 
-def update_batches(order: EpochOrder, size: UpdateSize, epoch: int, *, first: int = 0) -> Iterator[list[Visits]]:
-    """Yield all micro-batches of each update of an epoch, before several processes share them out.
+def update_batches(
+    batches: Iterable[Visits], order: EpochOrder, size: UpdateSize, epoch: int
+) -> Iterator[list[Visits]]:
+    """Yield all micro-batches of each update, before several processes share them out.
 
-    They are a pure function of the order: an update that begins at batch `first` is the same one, whether the
-    iterator began there or earlier.
+    They are a pure function of the order: an update that begins at a batch is the same one, whether `batches` begin
+    there or earlier.
 
     Args:
-        order: the batches of every epoch.
+        batches: of the epoch, from the first batch of the first update on.
+        order: of these batches.
         size: how many of them an update has.
         epoch: the number of the epoch, from 0.
-        first: the first batch of the first update.
     """
-    return _groups(order.batches(epoch, first=first), order, size, epoch)
-
-
-def estimated_updates(order: EpochOrder, size: UpdateSize, epoch: int = 0) -> int:
-    """Number of updates of an epoch: exact if it has one pool, else estimated from its first pool."""
-    first_pool = order.pool_batches(epoch, 0)
-    num_pools = order.num_pools(epoch)
-    if size.target_tokens is None:
-        return -(-len(first_pool) * num_pools // size.num_batches)
-    return num_pools * sum(1 for _ in _groups(first_pool, order, size, epoch))
-
-
-def _groups(batches: Iterable[Visits], order: EpochOrder, size: UpdateSize, epoch: int) -> Iterator[list[Visits]]:
     group: list[Visits] = []
     num_tokens = 0
     for batch in batches:
@@ -290,3 +276,12 @@ def _groups(batches: Iterable[Visits], order: EpochOrder, size: UpdateSize, epoc
         num_tokens += added
     if group:
         yield group
+
+
+def estimated_updates(order: EpochOrder, size: UpdateSize, epoch: int = 0) -> int:
+    """Number of updates of an epoch: exact if it has one pool, else estimated from its first pool."""
+    first_pool = order.pool_batches(epoch, 0)
+    num_pools = order.num_pools(epoch)
+    if size.target_tokens is None:
+        return -(-len(first_pool) * num_pools // size.num_batches)
+    return num_pools * sum(1 for _ in update_batches(first_pool, order, size, epoch))

@@ -146,10 +146,6 @@ class CleaningReport:
     altered: dict[str, Finding] = field(default_factory=dict)
     """Rule -> number of pairs whose text it changed, and the first, before the change."""
 
-    @property
-    def num_dropped(self) -> int:
-        return sum(finding.count for finding in self.dropped.values())
-
     def table(self) -> list[ReportRow]:
         """How many pairs each rule altered or dropped; the first."""
         return [

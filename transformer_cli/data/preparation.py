@@ -142,7 +142,7 @@ def prepare_data(
     has_files = isinstance(config.data, FilesData | HubData)
     watched = WatchedFiles(config) if has_files else None
     sought = fingerprint(config)
-    found = read_seal(folder)
+    found = read_seal(folder) if os.path.exists(folder) else None
     if found is None and runs is not None:
         found = _taken_over(config, folder, runs, sought)
     before = trained_on if found is None and has_begun else found
@@ -341,15 +341,11 @@ def num_trained_on(config: Config, pairs: Sequence[SentencePair]) -> int:
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
     composes = config.applied_cleaning.normalize_unicode
     tags = tuple(dict.fromkeys(SequenceFormat.of(config.data).tags))
-
-    def train(*sides: str, tags: tuple[str, ...] = tags) -> Tokenizer:
-        texts = StoredText(text, sides)
-        return train_tokenizer(texts, config.tokenizer, composes=composes, tags=tags)
-
-    if config.tokenizer.shared:
-        shared = train("source", "target")
-        return shared, shared
-    return train("source"), train("target", tags=())
+    trained = []
+    for sides in [("source", "target")] if config.tokenizer.shared else [("source",), ("target",)]:
+        texts, own_tags = StoredText(text, sides), tags if "source" in sides else ()
+        trained.append(train_tokenizer(texts, config.tokenizer, composes=composes, tags=own_tags))
+    return trained[0], trained[-1]
 
 
 def check_lengths(config: Config, report: DataReport) -> None:

@@ -102,7 +102,7 @@ def check_dropped_share(report: CleaningReport, rules: CleaningConfig, reading: 
     Raises:
         DataError: no pair is left, or more than `max_dropped_share` of the pairs were dropped.
     """
-    num_dropped = reading.num_skipped + report.num_dropped
+    num_dropped = reading.num_skipped + report.num_read - report.num_kept
     num_pairs = reading.num_skipped + report.num_read
     if not report.num_kept:
         problem = "no training pair is left"
@@ -164,16 +164,19 @@ def drops(
         yield "drop_empty", lambda pair: is_blank(pair.source) or is_blank(pair.target)
     if rules.drop_equal:
         yield "drop_equal", lambda pair: pair.source == pair.target
-    if rules.min_words is not None:
-        yield "min_words", _on_either_side(lambda text, n: len(text.split()) < n, rules.min_words)
-    if rules.max_words is not None:
+    if (min_words := rules.min_words) is not None:
+        yield "min_words", lambda pair: min(len(pair.source.split()), len(pair.target.split())) < min_words
+    if (max_words := rules.max_words) is not None:
         # Counting words is slow, and more than n words need more than 2 n characters.
         yield (
             "max_words",
-            _on_either_side(lambda text, n: len(text) >= 2 * n and len(text.split()) > n, rules.max_words),
+            lambda pair: (
+                max(len(pair.source), len(pair.target)) >= 2 * max_words
+                and max(len(pair.source.split()), len(pair.target.split())) > max_words
+            ),
         )
-    if rules.max_characters is not None:
-        yield "max_characters", _on_either_side(lambda text, n: len(text) > n, rules.max_characters)
+    if (max_characters := rules.max_characters) is not None:
+        yield "max_characters", lambda pair: max(len(pair.source), len(pair.target)) > max_characters
     if (max_ratio := rules.max_length_ratio) is not None:
         yield "max_length_ratio", lambda pair: _has_unlike_lengths(pair, max_ratio)
     digest = lru_cache(maxsize=1)(pair_digest)  # two rules use the digest of the same pair
@@ -188,10 +191,6 @@ def _in_direction(digest: bytes, direction: int) -> bytes:
     if not direction:
         return digest
     return blake2b(b"%d:%b" % (direction, digest), digest_size=len(digest)).digest()
-
-
-def _on_either_side(applies: Callable[[str, int], bool], limit: int) -> Callable[[SentencePair], bool]:
-    return lambda pair: applies(pair.source, limit) or applies(pair.target, limit)
 
 
 def _has_unlike_lengths(pair: SentencePair, limit: float) -> bool:
@@ -258,7 +257,8 @@ def _read(config: Config, splits: Sequence[SplitName], kept: KeptPairs | None = 
     for split, read in read_held_out(config.data, splits, seed=config.seed, kept=kept).items():
         cleaned: list[SentencePair] = []
         for drawn, group in groupby(read.pairs, key=lambda pair: is_drawn(config, pair)):
-            rules = rules_for_held_out(config, drawn=drawn)
+            # Those of training pairs for what is drawn from the same corpus.
+            rules = config.applied_cleaning if drawn else rules_of_given_splits(config.applied_cleaning)
             cleaned.extend(clean(group, rules, read.cleaning))
         found[split] = replace(read, pairs=cleaned)
     return found
@@ -375,14 +375,8 @@ def is_drawn(config: Config, pair: SentencePair) -> bool:
     return isinstance(data, FilesData | HubData) and data.corpora[pair.corpus].split is None
 
 
-def rules_for_held_out(config: Config, *, drawn: bool) -> CleaningConfig:
-    """The rules for validation and test pairs: those of training pairs if they are drawn from the same corpus; else `rules_of_given_splits`."""
-    rules = config.applied_cleaning
-    return rules if drawn else rules_of_given_splits(rules)
-
-
 def rules_of_given_splits(rules: CleaningConfig) -> CleaningConfig:
-    """Those of the rules that change text, and the one that drops empty pairs."""
+    """The rules for validation and test pairs that are not drawn: those that change text, and the one that drops empty pairs."""
     return CleaningConfig(
         normalize_unicode=rules.normalize_unicode,
         remove_control_characters=rules.remove_control_characters,

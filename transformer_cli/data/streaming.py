@@ -284,7 +284,8 @@ class PartStream:
         for buffer in Prefetcher(self._buffers(start, held_out), ahead=1):
             collate = partial(self._collate, buffer.pairs)
             number = self.part.row(buffer.number)  # no two buffers of all parts have the same
-            groups = update_batches(self._order_of(buffer), self.size, number, first=done)
+            order = self._order_of(buffer)
+            groups = update_batches(order.batches(number, first=done), order, self.size, number)
             for group, next_group in pairwise(chain(groups, [None])):
                 assert group is not None
                 done += len(group)

@@ -5,7 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain, pairwise
 from random import Random
@@ -88,7 +88,7 @@ class Batch:
         )
 
     def _map(self, function: Any) -> "Batch":
-        values = [getattr(self, field.name) for field in fields(self)]
+        values = [getattr(self, one.name) for one in fields(self)]
         return Batch(*(function(value) if isinstance(value, Tensor) else value for value in values))
 
 
@@ -220,25 +220,19 @@ class UpdateProducer(Protocol):
         """Each update after a position, with the position after it."""
 
 
+@dataclass(eq=False)
 class Updates(AbstractContextManager["Updates"], Iterator[list[Batch]]):
     """An endless iterator over the batches of each optimizer update, prepared by a thread.
 
     The last update of an epoch may have fewer batches than the others. An iterator started at
     the `position` of an earlier one continues exactly where that one stopped.
-
-    Args:
-        producer: makes the updates.
-        position: that of the first update.
     """
 
-    def __init__(self, producer: UpdateProducer, position: AnyPosition = Position()) -> None:  # noqa: B008 - immutable
-        if not producer.order.num_pairs():
-            raise ValueError("there is no pair to make batches from")
-        self._producer = producer
-        self.order = producer.order
-        self.position = position
-        """The position after the last returned update; prepared updates do not count."""
-        self._prefetcher: Prefetcher[tuple[list[Batch], AnyPosition]] | None = None
+    producer: UpdateProducer
+    """Makes the updates."""
+    position: AnyPosition = Position()  # noqa: RUF009 - immutable
+    """That of the first update; then the position after the last returned update: prepared updates do not count."""
+    _prefetcher: "Prefetcher[tuple[list[Batch], AnyPosition]] | None" = field(default=None, init=False)
 
     @property
     def num_updates(self) -> int:
@@ -249,17 +243,17 @@ class Updates(AbstractContextManager["Updates"], Iterator[list[Batch]]):
         return self._num_updates_of(self.position.epoch)
 
     def _num_updates_of(self, epoch: int) -> int:
-        order, size = self.order, self._producer.size
+        order, size = self.producer.order, self.producer.size
         if order.sampled_lengths is not None:
             return estimated_updates(order, size, epoch)
-        return sum(1 for _ in update_batches(order, size, epoch))
+        return sum(1 for _ in update_batches(order.batches(epoch), order, size, epoch))
 
     def num_updates_in_all(self, num_epochs: int) -> int:
         """Number of updates of the first epochs: counted if these are small and few, as the epochs of a small corpus differ much.
 
         Else those of one epoch stand for all of its stage. A stage ends where the weights of the corpora change.
         """
-        order, num_pairs, num_counted, total = self.order, 0, 0, 0
+        order, num_pairs, num_counted, total = self.producer.order, 0, 0, 0
         counted: dict[tuple[float, ...], int] = {}
         for epoch in range(min(num_epochs, MAX_STAGED_EPOCHS)):
             stage = tuple(order.weights_in(epoch))
@@ -272,7 +266,7 @@ class Updates(AbstractContextManager["Updates"], Iterator[list[Batch]]):
 
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:
-            self._prefetcher = Prefetcher(self._producer.updates(self.position))
+            self._prefetcher = Prefetcher(self.producer.updates(self.position))
         update, self.position = next(self._prefetcher)
         return update
 
@@ -303,7 +297,7 @@ class StoredUpdates:
         """Each update with the position after it."""
         epoch, done = start.epoch, start.batch
         while True:
-            groups = update_batches(self.order, self.size, epoch, first=done)
+            groups = update_batches(self.order.batches(epoch, first=done), self.order, self.size, epoch)
             for group, next_group in pairwise(chain(groups, [None])):
                 assert group is not None
                 done += len(group)
@@ -550,16 +544,15 @@ class Prefetcher(Iterator[Item]):
 
 def _fill(items: Iterator[Any], waiting: queue.Queue[Any], is_stopped: threading.Event) -> None:
     """The thread's function; it does not refer to `Prefetcher`, so garbage collection of `Prefetcher` stops it."""
-    try:
-        for item in items:
-            _put(item, waiting, is_stopped)
-            if is_stopped.is_set():
-                return
-    except BaseException as error:  # the thread that reads the queue raises it
-        _put(error, waiting, is_stopped)
-
-
-def _put(item: Any, waiting: queue.Queue[Any], is_stopped: threading.Event) -> None:
-    while not is_stopped.is_set():
-        with suppress(queue.Full):
-            return waiting.put(item, timeout=0.1)
+    has_failed = False
+    while not (is_stopped.is_set() or has_failed):
+        try:
+            item = next(items)
+        except StopIteration:
+            return
+        except BaseException as error:  # the thread that reads the queue raises it
+            item, has_failed = error, True
+        while not is_stopped.is_set():
+            with suppress(queue.Full):
+                waiting.put(item, timeout=0.1)
+                break

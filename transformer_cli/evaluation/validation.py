@@ -68,7 +68,7 @@ class DirectionReport:
     @property
     def loss(self) -> float:
         """In nats per target token; NaN if there is no token."""
-        return _mean_loss([self])
+        return self.negative_log_likelihood / self.num_target_tokens if self.num_target_tokens else math.nan
 
     def as_json(self) -> dict[str, Any]:
         """A dictionary for `json.dump`, with None for NaN."""
@@ -176,13 +176,15 @@ def validate(
         predicted = dict(zip(translated, texts, strict=True))
         direction = of_direction.pipeline.languages if has_several else None
         samples += [Sample(*group[i][:2], predicted[i], direction) for i in here]
-    loss = _mean_loss(reports)
+    num_tokens = sum(report.num_target_tokens for report in reports)
+    total = sum(report.negative_log_likelihood for report in reports)
+    loss = total / num_tokens if num_tokens else math.nan
     return ValidationReport(
         loss=loss,
         perplexity=math.inf if loss > MAX_EXPONENT else math.exp(loss),
         scores=mean_scores(reports),
         num_sentences=len(pairs),
-        num_target_tokens=sum(report.num_target_tokens for report in reports),
+        num_target_tokens=num_tokens,
         samples=samples,
         unknown_words=unknown_words,
         parts=reports,
@@ -216,8 +218,21 @@ def _report(
     translations: Sequence[Translation],
     scores: Sequence[str],
 ) -> DirectionReport:
-    total, num_target_tokens = _loss(translator, pairs)
-    languages, measured = translator.pipeline.languages, list[Measurement]()
+    """The loss of the pairs of a direction, in nats of all target tokens together, and the scores of their translations."""
+    pipeline = translator.pipeline
+    limit = pipeline.max_length  # what the model can read
+    source_ids = (pipeline.source_ids(pipeline.normalize_source(pair.source)) for pair in pairs)
+    target_ids = (pipeline.target_ids(pipeline.normalize_target(pair.target)) for pair in pairs)
+    encoded = list(zip(source_ids, target_ids, strict=True))
+    if num_cut := sum(max(map(len, sides)) > limit for sides in encoded):
+        logger.warning("pairs of more than %d tokens, shortened to measure the loss: %d", limit, num_cut)
+    kept = [(source[:limit], target[:limit]) for source, target in encoded if source and target]
+    total = translator.engine.negative_log_likelihood(
+        [source for source, _ in kept],
+        [target for _, target in kept],
+        batch_tokens=translator.decoding.batch_tokens,
+    )
+    languages, measured = pipeline.languages, list[Measurement]()
     if scores:
         texts = [translation.text for translation in translations]
         references = [pair.target for pair in pairs]
@@ -230,7 +245,7 @@ def _report(
         total,
         [measurement.score() for measurement in measured],
         num_sentences=len(pairs),
-        num_target_tokens=num_target_tokens,
+        num_target_tokens=sum(len(target) for _, target in kept),
         pairs=pairs,
         translations=translations,
         measurements=measured,
@@ -264,13 +279,6 @@ def _with_intervals(report: DirectionReport) -> DirectionReport:
     return replace(report, scores=scores)
 
 
-def _mean_loss(reports: Sequence[DirectionReport]) -> float:
-    """Nats per target token of all directions; NaN if there is no token."""
-    num_tokens = sum(report.num_target_tokens for report in reports)
-    total = sum(report.negative_log_likelihood for report in reports)
-    return total / num_tokens if num_tokens else math.nan
-
-
 def mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
     """The mean over the directions of each score, each direction with the same weight."""
     if len(reports) == 1:
@@ -283,25 +291,6 @@ def mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
         signature = f"mean of {directions}|{' / '.join(signatures)}"
         means.append(Score(of_score[0].name, value, signature))
     return means
-
-
-def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float, int]:
-    """Nats of all target tokens together, and the number of target tokens."""
-    pipeline = translator.pipeline
-    limit = pipeline.max_length  # what the model can read
-    sources = (pipeline.source_ids(pipeline.normalize_source(pair.source)) for pair in pairs)
-    targets = (pipeline.target_ids(pipeline.normalize_target(pair.target)) for pair in pairs)
-    encoded = list(zip(sources, targets, strict=True))
-    if num_cut := sum(max(map(len, sides)) > limit for sides in encoded):
-        logger.warning("pairs of more than %d tokens, shortened to measure the loss: %d", limit, num_cut)
-    cut = [(source_ids[:limit], target_ids[:limit]) for source_ids, target_ids in encoded]
-    kept = [sides for sides in cut if all(sides)]
-    total = translator.engine.negative_log_likelihood(
-        [source_ids for source_ids, _ in kept],
-        [target_ids for _, target_ids in kept],
-        batch_tokens=translator.decoding.batch_tokens,
-    )
-    return total, sum(len(target_ids) for _, target_ids in kept)
 
 
 # Results of synthetic tasks, those of the tutorials and ours: exact matches, and our losses beside published ones.
@@ -351,9 +340,21 @@ def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
     if not isinstance(data, SequencesData):
         return []
     lengths = config.validation.sequence_lengths or range(data.min_length, data.max_length + 1)
-    tests = ((length, sequences_of_length(data, length, seed=config.seed)) for length in lengths)
-    # The task `memorise` may have no sequence of a length that is asked for.
-    return [_exact_match(translator, pairs, length) for length, pairs in tests if pairs]
+    rows: list[ExactMatch] = []
+    for length in lengths:
+        pairs = sequences_of_length(data, length, seed=config.seed)
+        if not pairs:  # the task `memorise` may have no sequence of a length that is asked for
+            continue
+        translations = translator.translate([pair.source for pair in pairs])
+        num_exact = num_right = num_symbols = 0
+        for pair, translation in zip(pairs, translations, strict=True):
+            symbols, wanted = translation.text.split(), pair.target.split()
+            num_exact += symbols == wanted
+            num_right += sum(map(str.__eq__, symbols, wanted))
+            num_symbols += len(wanted)
+        exact, right = 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
+        rows.append(ExactMatch(length, len(pairs), exact, right))
+    return rows
 
 
 def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
@@ -386,18 +387,6 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
             yield f"{'step':>10}{'ours':>12}{'published':>12}"
         for step, our_loss, loss in shown:
             yield f"{step:>10}{our_loss:>12.5f}{loss:>12.5f}"
-
-
-def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: int) -> ExactMatch:
-    translations = translator.translate([pair.source for pair in pairs])
-    num_exact = num_right = num_symbols = 0
-    for pair, translation in zip(pairs, translations, strict=True):
-        symbols, wanted = translation.text.split(), pair.target.split()
-        num_exact += symbols == wanted
-        num_right += sum(map(str.__eq__, symbols, wanted))
-        num_symbols += len(wanted)
-    exact, right = 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
-    return ExactMatch(length, len(pairs), exact, right)
 
 
 # The picture of the cross-attention weights of one translation.
@@ -451,9 +440,10 @@ def draw_attention(weights: "Tensor", source_tokens: Sequence[str], target_token
     # A dollar sign without a backslash would begin a formula.
     labels, families = readable_labels([name.replace("$", r"\$") or "␣" for name in names])
     of_source, of_target = labels[:num_source], labels[num_source:]
-    width = 2.0 + 0.4 * num_source + _room_for(of_target)
-    height = 1.6 + 0.32 * len(target_tokens) + _room_for(of_source)
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    # In inches. The part of the longest label beyond 8 characters gets room of its own; else labels would fill the picture.
+    beside, below = (0.11 * max(0, max(map(len, side)) - 8) for side in (of_target, of_source))
+    size = 2.0 + 0.4 * num_source + beside, 1.6 + 0.32 * len(target_tokens) + below
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
     axes = figure.add_subplot()
     shown = weights.float().cpu().numpy()
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
@@ -465,8 +455,3 @@ def draw_attention(weights: "Tensor", source_tokens: Sequence[str], target_token
     axes.set_ylabel("predicted target token")
     figure.colorbar(image, ax=axes, label="attention")
     return figure
-
-
-def _room_for(labels: Sequence[str]) -> float:
-    """Inches for the part of the longest label beyond 8 characters; else labels would fill the picture."""
-    return 0.11 * max(0, max(map(len, labels)) - 8)

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -23,7 +23,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, FilesData, HubData, RuntimeConfig, SequencesData, TrainingConfig
 from transformer_cli.config.schema import DEFAULT_LEARNING_RATES, ENDS_AT_MAX_STEPS
 from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
-from transformer_cli.data.preparation import PreparedData, frequency_loss
+from transformer_cli.data.preparation import PreparedData, frequency_loss, has_reversed_pairs
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, has_tensor_cores, num_usable_cpus
@@ -95,11 +95,12 @@ class Plan:
         """
         num_pairs, report = order.num_pairs(), data.report
         visits = num_pairs / max(1, sum(data.train.corpus_sizes))
-        target, is_both = report.target.train, bool(_reversed_epochs(config))
+        target, is_both = report.target.train, has_reversed_pairs(config.data)
         has_end = not isinstance(config.data, SequencesData) or config.data.end_symbol
         # The report counts the pairs as they are written.
         of_sides = [target, report.source.train] if is_both else [target]
         num_target_tokens = sum(one.num_tokens + has_end * one.num_sentences for one in of_sides)
+        growth = 1.0 if order.sampled_lengths is None else order.growth()
         sides = {"source": report.source, "target": report.target}
         vocabularies = [Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()]
         if config.tokenizer.shared:
@@ -107,7 +108,7 @@ class Plan:
             vocabularies = [Vocabulary("shared", report.source.vocab_size, num_tokens)]
         return cls(
             num_pairs=num_pairs,
-            num_target_tokens=round(visits * num_target_tokens * order.growth()),
+            num_target_tokens=round(visits * num_target_tokens * growth),
             updates_per_epoch=estimated_updates(
                 order, UpdateSize(config.training.accumulate, config.training.update_tokens)
             ),
@@ -138,7 +139,7 @@ class Plan:
         epochs = f"{num_epochs:,.1f} epochs of {updates_per_epoch:,} updates"
         if not self.are_epochs_alike:
             later = "the weights of data.corpora change later"
-            if until := _reversed_epochs(config):
+            if has_reversed_pairs(config.data) and (until := config.data.reversed_epochs):
                 rest = 2 * max(0.0, self.num_steps / self.updates_per_epoch - until)
                 later = f"epochs that read each pair the other way round, too: {until:,}; then {rest:,.1f} of half as many updates"
             epochs = f"{self.updates_per_epoch:,} of them in the first epoch; {later}"
@@ -154,18 +155,15 @@ class Plan:
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
     training = config.training
-    found = _of_the_schedule(plan, config)
-    if training.max_epochs is not None:
-        found += _of_its_end(plan, config)
-    found += _of_the_intervals(plan, config)
+    found = _of_the_length(plan, config)
     if training.schedule == "plateau":
         found += _of_the_plateau(plan, training)
     if training.average_last is not None:
         found += _of_the_average(plan, training)
     if training.ema_decay is not None and training.ema_decay < MIN_EMA_DECAY:
         found.append(_of_the_moving_average(training.ema_decay))
-    if (until := _reversed_epochs(config)) and until * plan.updates_per_epoch > _MOST_REVERSED * plan.num_steps:
-        found.append(_of_reversed_pairs(until, plan))
+    if has_reversed_pairs(config.data):
+        found += _of_reversed_pairs(config.data.reversed_epochs or 0, plan)
     if training.update_tokens is not None:
         found += _of_the_update(plan, training)
     elif isinstance(training.batch_tokens, int):
@@ -177,36 +175,20 @@ def warnings(plan: Plan, config: Config) -> list[str]:
     return found
 
 
-def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
-    warmup_steps, num_steps = config.training.warmup_steps, plan.num_steps
-    if warmup_steps <= MAX_WARMUP_SHARE * num_steps:
-        return []
-    share = "all" if warmup_steps >= num_steps else f"{warmup_steps / num_steps:.0%}"
-    return [
-        f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
-        f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
-        f"{_one_or_two_digits(num_steps / 10)}, or train longer"
-    ]
-
-
-def _of_its_end(plan: Plan, config: Config) -> list[str]:
-    """`training.max_epochs` may end a run long before the schedule has lowered the learning rate."""
+def _of_the_length(plan: Plan, config: Config) -> list[str]:
+    """What does not fit the number of updates: the warm-up, the end of the schedule, the intervals."""
     training, num_steps = config.training, plan.num_steps
-    max_steps = training.max_steps
-    is_lowered = training.schedule in ENDS_AT_MAX_STEPS
-    if not is_lowered or max_steps is None or num_steps >= MIN_SCHEDULE_SHARE * max_steps:
-        return []
-    last = learning_rate(num_steps, training, d_model=config.model.d_model)
-    return [
-        f"training.schedule is {training.schedule}, which lowers the learning rate until training.max_steps ({max_steps:,}), but "
-        f"training.max_epochs ends the run after about {num_steps:,} updates, where it is still {last:.2g}; set training.max_steps "
-        f"to about {num_steps}"
-    ]
-
-
-def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
-    training, num_steps = config.training, plan.num_steps
-    found, fitting = [], _one_or_two_digits(num_steps / 10)
+    found, fitting = list[str](), _one_or_two_digits(num_steps / 10)
+    warmup_steps = training.warmup_steps
+    if warmup_steps > MAX_WARMUP_SHARE * num_steps:
+        share = "all" if warmup_steps >= num_steps else f"{warmup_steps / num_steps:.0%}"
+        found.append(
+            f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
+            f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
+            f"{fitting}, or train longer"
+        )
+    if training.max_epochs is not None:
+        found += _of_its_end(plan, config)
     is_validated_once = training.validate_every >= num_steps > 20  # a shorter one is a trial
     if is_validated_once:
         found.append(
@@ -228,6 +210,21 @@ def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
             f"lower training.patience, or set training.validate_every to about {_one_or_two_digits(num_steps / (3 * training.patience))}"
         )
     return found
+
+
+def _of_its_end(plan: Plan, config: Config) -> list[str]:
+    """`training.max_epochs` may end a run long before the schedule has lowered the learning rate."""
+    training, num_steps = config.training, plan.num_steps
+    max_steps = training.max_steps
+    is_lowered = training.schedule in ENDS_AT_MAX_STEPS
+    if not is_lowered or max_steps is None or num_steps >= MIN_SCHEDULE_SHARE * max_steps:
+        return []
+    last = learning_rate(num_steps, training, d_model=config.model.d_model)
+    return [
+        f"training.schedule is {training.schedule}, which lowers the learning rate until training.max_steps ({max_steps:,}), but "
+        f"training.max_epochs ends the run after about {num_steps:,} updates, where it is still {last:.2g}; set training.max_steps "
+        f"to about {num_steps}"
+    ]
 
 
 def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
@@ -293,18 +290,15 @@ def _of_the_moving_average(decay: float) -> str:
 _SHARE_OF_REVERSED, _MOST_REVERSED = 0.6, 0.85
 
 
-def _reversed_epochs(config: Config) -> int:
-    """How many epochs read reversed pairs, too."""
-    return getattr(config.data, "reversed_epochs", None) or 0
-
-
-def _of_reversed_pairs(until: int, plan: Plan) -> str:
+def _of_reversed_pairs(until: int, plan: Plan) -> list[str]:
+    if until * plan.updates_per_epoch <= _MOST_REVERSED * plan.num_steps:
+        return []
     fitting = max(1, round(_SHARE_OF_REVERSED * plan.num_steps / plan.updates_per_epoch))
     taken = min(plan.num_steps, until * plan.updates_per_epoch)
-    return (
+    return [
         f"data.reversed_epochs: {until:,} takes about {taken:,} of the {plan.num_steps:,} updates, so {plan.num_steps - taken:,} are left for the wanted "
         f"direction alone; {fitting:,} would leave {1 - _SHARE_OF_REVERSED:.0%}"
-    )
+    ]
 
 
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
@@ -521,41 +515,35 @@ class _Noted(NamedTuple):
     learning_rate: float
 
 
+@dataclass(eq=False, kw_only=True)
 class Alarms(Callback):
-    """Writes warnings; it changes nothing.
+    """Writes warnings; it changes nothing."""
 
-    Args:
-        vocab_size: entries of the target vocabulary. The loss of a model that guesses among them is its
-            logarithm, and a loss far above this and above the first loss means that the training has diverged.
-        first_loss: of a run that goes on: its first report, in nats per token; None: its first update from now on counts.
-        training: the schedule and its rate; None: no warning of a training that learns nothing.
-        frequency_loss: in nats per token: the loss of a model that knows how often each token occurs, and nothing else.
-        stages: the epochs from which on the corpora have other weights, so the losses before and after are not compared.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        *,
-        first_loss: float | None = None,
-        training: TrainingConfig | None = None,
-        frequency_loss: float = math.inf,
-        stages: Collection[int] = (),
-    ) -> None:
-        self.guessing_loss = math.log(vocab_size)
-        # Its sum, and the number of tokens.
-        self.first_loss: tuple[Tensor | float, int] | None = None
-        if first_loss is not None:
-            self.first_loss = first_loss, 1
-        self.divergence = ""  # why the training has diverged, at the last report; empty if not
-        self.last_loss: float | None = None
-        self.num_skipped = 0
-        self.num_halved_steps = 0
-        self._training, self._frequency_loss, self._stages = training, frequency_loss, stages
-        self._last = deque[_Noted]()  # of the last `LONG` updates of this stage
-        self._lowest_before = math.inf  # before these
-        self._epoch = self._reported_at = 0
-        self._has_told_of_no_progress = False
+    vocab_size: int
+    """Entries of the target vocabulary. The loss of a model that guesses among them is its logarithm, and a loss far
+    above this and above the first loss means that the training has diverged."""
+    first_loss: float | None = None
+    """Of a run that goes on: its first report, in nats per token; None: its first update from now on counts."""
+    training: TrainingConfig | None = None
+    """The schedule and its rate; None: no warning of a training that learns nothing."""
+    frequency_loss: float = math.inf
+    """In nats per token: the loss of a model that knows how often each token occurs, and nothing else."""
+    stages: Collection[int] = ()
+    """The epochs from which on the corpora have other weights, so the losses before and after are not compared."""
+    divergence: str = ""
+    """Why the training has diverged, at the last report; empty if not."""
+    last_loss: float | None = None
+    num_skipped: int = 0
+    num_halved_steps: int = 0
+    first_update: tuple[Tensor, int] | None = None
+    """Its loss, summed over its target tokens, and their number; None before it, and if the first report is known."""
+    last: deque[_Noted] = field(default_factory=deque)
+    """Of the last `LONG` updates of this stage."""
+    lowest_before: float = math.inf
+    """The lowest loss before these."""
+    epoch: int = 0
+    reported_at: int = 0
+    has_told_of_no_progress: bool = False
 
     @classmethod
     def of(cls, config: Config, data: PreparedData, *, first_loss: float | None) -> Self:
@@ -563,7 +551,7 @@ class Alarms(Callback):
         corpora = config.data.corpora if isinstance(config.data, FilesData | HubData) else ()
         schedules = [one.weight for one in corpora if isinstance(one.weight, tuple)]
         return cls(
-            data.target_tokenizer.vocab_size,
+            vocab_size=data.target_tokenizer.vocab_size,
             first_loss=first_loss,
             training=config.training,
             frequency_loss=frequency_loss(data.train),
@@ -573,8 +561,8 @@ class Alarms(Callback):
     def on_step(self, step: int, report: StepReport) -> None:
         """Warn the first time that batches had to be cut in two."""
         # Its value is read later: here, the CPU would wait for a GPU.
-        if self.first_loss is None:
-            self.first_loss = report.negative_log_likelihood, report.num_target_tokens
+        if self.first_loss is None and self.first_update is None:
+            self.first_update = report.negative_log_likelihood, report.num_target_tokens
         if report.num_halvings == 0:
             return
         self.num_halved_steps += 1
@@ -624,17 +612,17 @@ class Alarms(Callback):
 
     def _warn_of_no_progress(self, report: TrainingReport) -> None:
         """Warn once when the loss of the last `LONG` updates says that the model learns nothing, or forgets."""
-        if self._has_told_of_no_progress:
+        if self.has_told_of_no_progress:
             return
-        if any(self._epoch < epoch <= report.epoch for epoch in self._stages):
-            self._last.clear()
-            self._lowest_before = math.inf
-        num_updates, self._reported_at = report.step - self._reported_at, report.step
-        self._epoch = report.epoch
-        self._last.append(_Noted(report.step, report.loss, report.learning_rate))
-        while self._last[0].step <= report.step - LONG:
-            self._lowest_before = min(self._lowest_before, self._last.popleft().loss)
-        last, lowest_before, training = self._last, self._lowest_before, self._training
+        if any(self.epoch < epoch <= report.epoch for epoch in self.stages):
+            self.last.clear()
+            self.lowest_before = math.inf
+        num_updates, self.reported_at = report.step - self.reported_at, report.step
+        self.epoch = report.epoch
+        self.last.append(_Noted(report.step, report.loss, report.learning_rate))
+        while self.last[0].step <= report.step - LONG:
+            self.lowest_before = min(self.lowest_before, self.last.popleft().loss)
+        last, lowest_before, training = self.last, self.lowest_before, self.training
         # One report of a few updates may be high by chance.
         is_enough = len(last) > 1 or num_updates >= LONG
         if math.isinf(lowest_before) or not is_enough or self.divergence:
@@ -644,12 +632,12 @@ class Alarms(Callback):
             problem = f"it was {lowest_before:.2f} before, so the model forgets"
         elif training is not None and self._learns_nothing(last, lowest_before, training):
             problem = (
-                f"a model that knows only how often each token occurs has {self._frequency_loss:.2f}, "
+                f"a model that knows only how often each token occurs has {self.frequency_loss:.2f}, "
                 "so this one has learned nothing about the sources"
             )
         else:
             return
-        self._has_told_of_no_progress = True
+        self.has_told_of_no_progress = True
         logger.warning(
             "step %d: the training loss of the last %d updates is %.2f or more, and %s; %s",
             report.step,
@@ -664,16 +652,16 @@ class Alarms(Callback):
         is_high = last[0].learning_rate > FAR_FROM_USUAL * DEFAULT_LEARNING_RATES[training.optimizer]
         return (
             (is_high or last[0].step > training.warmup_steps)
-            and lowest >= self._frequency_loss
+            and lowest >= self.frequency_loss
             and lowest > lowest_before - LEAST_GAIN
         )
 
     def _advice(self, learning_rate: float) -> str:
         """What to do, with the learning rate of the last update where it is far from the usual one."""
-        if self._training is None:
+        if self.training is None:
             return ADVICE
-        usual = DEFAULT_LEARNING_RATES[self._training.optimizer]
-        is_noam = self._training.schedule == "noam"
+        usual = DEFAULT_LEARNING_RATES[self.training.optimizer]
+        is_noam = self.training.schedule == "noam"
         setting = f"training.{'noam_factor' if is_noam else 'learning_rate'}"
         found = f"the learning rate is now {learning_rate:.2g}, far %s {usual:.2g}, the default: %s {setting}"
         if learning_rate > FAR_FROM_USUAL * usual:
@@ -681,11 +669,12 @@ class Alarms(Callback):
         return found % ("below", "raise") if learning_rate * FAR_FROM_USUAL < usual else ADVICE
 
     def _note_divergence(self, step: int, kind: str, loss: float) -> None:
-        total, num_tokens = self.first_loss or (0.0, 1)
-        limit = max(self.guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
+        total, num_tokens = self.first_update or (self.first_loss or 0.0, 1)
+        guessing_loss = math.log(self.vocab_size)
+        limit = max(guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
         is_told, self.divergence = bool(self.divergence), ""
         if not loss <= limit:  # NaN too
-            self.divergence = f"the {kind} loss is {loss:.4g}, and guessing gives {self.guessing_loss:.2f}"
+            self.divergence = f"the {kind} loss is {loss:.4g}, and guessing gives {guessing_loss:.2f}"
             if not is_told:
                 logger.warning("step %d: diverged: %s; %s", step, self.divergence, ADVICE)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,9 +25,6 @@ from transformer_cli.evaluation.validation import Sample, attention_picture
 from transformer_cli.process.errors import TfmError
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.storage import KnownFolder, append_json_line, cut_json_lines, keep_json_lines
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
 
@@ -208,21 +205,35 @@ class Meter:
         self.num_source_tokens_seen += report.num_source_tokens
         self.num_target_tokens_seen += report.num_target_tokens
 
-    def start_interval(self) -> None:
-        """Set the sums to 0 after a report; skipped updates are counted over the whole run."""
-        self.start_lap()
+    def end_interval(
+        self, step: int, epoch: int, last: StepReport, *, learning_rate: float, gradient_scale: float | None
+    ) -> TrainingReport:
+        """The report on the updates since the last one; then the sums are 0, and skipped updates are counted over the whole run.
+
+        The losses are per target token, NaN if every update was skipped; the speed is without pauses.
+
+        Args:
+            step, epoch, last, learning_rate: of the last update.
+            gradient_scale: of the next update, in float16.
+        """
+        num_tokens = self.sums["num_target_tokens"].item()
+        objective, loss = (self.sums[name].item() / (num_tokens or math.nan) for name in self.LOSSES)
+        seconds = max(time.perf_counter() - self._lap_started_at, 1e-9)
         for name in (*self.LOSSES, "num_target_tokens"):
             self.sums[name] = torch.zeros_like(self.sums[name])
-
-    def means(self) -> dict[str, float]:
-        """The losses per target token; NaN if every update was skipped."""
-        num_tokens = self.sums["num_target_tokens"].item() or math.nan
-        return {name: self.sums[name].item() / num_tokens for name in self.LOSSES}
-
-    def tokens_per_second(self) -> tuple[float, float]:
-        """Source and target tokens a second, without pauses."""
-        seconds = max(time.perf_counter() - self._lap_started_at, 1e-9)
-        return self.num_source_tokens_seen / seconds, self.num_target_tokens_seen / seconds
+        return TrainingReport(
+            step=step,
+            epoch=epoch,
+            objective=objective,
+            loss=loss,
+            learning_rate=learning_rate,
+            gradient_norm=last.gradient_norm.item(),
+            target_tokens_per_second=self.num_target_tokens_seen / seconds,
+            source_tokens_per_second=self.num_source_tokens_seen / seconds,
+            num_skipped=int(self.sums["num_skipped"].item()),
+            num_target_tokens=int(num_tokens),
+            gradient_scale=gradient_scale,
+        )
 
     @contextmanager
     def paused(self, *, is_long: bool) -> Iterator[None]:
@@ -367,11 +378,11 @@ class Recorder(Callback):
         for number, sample in enumerate(report.samples):
             shown = "\n".join(f"    {line}" for line in sample.lines())
             logger.info("%s", shown)
-            self._on_board("validation", step, "text", f"samples/{number}", shown)
+            self.draw("validation", step, {f"samples/{number}": shown}, kind="text")
         for number, sample in enumerate(report.samples[:NUM_PICTURES]):
             of_sample = translator_of(sample, translator)
             if figure := attention_picture(of_sample, sample.source, sample.predicted):
-                self._on_board("validation", step, "figure", f"attention/{number}", figure)
+                self.draw("validation", step, {f"attention/{number}": figure}, kind="figure")
 
     def should_stop(self) -> bool:
         """True after the run folder was renamed or removed: then the training saves its state elsewhere and ends."""
@@ -381,14 +392,23 @@ class Recorder(Callback):
         for board in self.boards.values():
             board.file.close()
 
-    def draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
-        """Add a point to curves of TensorBoard.
+    def draw(self, part: str, step: int, contents: Mapping[str, Any], *, kind: str = "scalar") -> None:
+        """Show contents in TensorBoard.
 
         Args:
             part: one of `PARTS`.
+            contents: by their names; numbers are points of curves.
+            kind: of the contents, as in `_EventFile.add`.
         """
-        for name, value in curves.items():
-            self._on_board(part, step, "scalar", name, value)
+        for name, content in contents.items():
+            if part not in self.boards:
+                return
+            try:
+                self.boards[part].add(step, kind, name, content)
+            except OSError as error:
+                self.on_end()
+                self.boards = {}
+                self._warn(error)
 
     def record(self, line: Mapping[str, Any], file: Path, *, replaced: Mapping[str, Any] | None = None) -> None:
         """Append a line to a file of the run.
@@ -425,16 +445,6 @@ class Recorder(Callback):
         else:
             self.folder, self.known = RunFolder(renamed), KnownFolder(renamed)
 
-    def _on_board(self, part: str, step: int, kind: str, *content: Any) -> None:
-        if part not in self.boards:
-            return
-        try:
-            self.boards[part].add(step, kind, *content)
-        except OSError as error:
-            self.on_end()
-            self.boards = {}
-            self._warn(error)
-
     def _warn(self, error: Exception) -> None:
         if not self.is_warned:
             reason = error.message if isinstance(error, TfmError) else error
@@ -458,41 +468,40 @@ class _EventFile:
 
     def __init__(self, folder: Path, *, first_step: int) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
         folder.mkdir(parents=True, exist_ok=True)
         names = (re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir())
         number = max((int(name[1]) for name in names if name), default=-1) + 1
         self.file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
+        self.events = RecordWriter(self.file)
         # From this step on, TensorBoard ignores earlier files.
         start = SessionLog(status=SessionLog.START)
         try:
-            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
-            self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+            self.events.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+            begin = Event(wall_time=time.time(), step=first_step + 1, session_log=start)
+            self.events.write(begin.SerializeToString())
         except OSError:
             self.file.close()
             raise
 
-    def add(self, step: int, kind: str, *content: Any) -> None:
+    def add(self, step: int, kind: str, name: str, content: Any) -> None:
         """Add an event; `kind` is figure, or names a function of `torch.utils.tensorboard.summary`, such as text."""
         from tensorboard.compat.proto.event_pb2 import Event
-        from torch.utils.tensorboard import summary
 
-        made = _picture(*content) if kind == "figure" else getattr(summary, kind)(*content)
-        self._write(Event(wall_time=time.time(), step=step, summary=made))
+        if kind == "figure":
+            # PyTorch's `summary.image` would copy the pixels of the drawing as float32, four times their size.
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from tensorboard.compat.proto.summary_pb2 import Summary
 
-    def _write(self, event: Any) -> None:
-        from tensorboard.summary.writer.record_writer import RecordWriter
+            canvas, png = FigureCanvasAgg(content), io.BytesIO()
+            canvas.print_png(png)  # type: ignore[no-untyped-call]
+            width, height = canvas.get_width_height()
+            image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png.getvalue())
+            made = Summary(value=[Summary.Value(tag=name, image=image)])
+        else:
+            from torch.utils.tensorboard import summary
 
-        RecordWriter(self.file).write(event.SerializeToString())
-
-
-def _picture(name: str, figure: "Figure") -> Any:
-    """A drawing for TensorBoard. PyTorch's `summary.image` would copy its pixels as float32, four times their size."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from tensorboard.compat.proto.summary_pb2 import Summary
-
-    canvas, png = FigureCanvasAgg(figure), io.BytesIO()
-    canvas.print_png(png)  # type: ignore[no-untyped-call]
-    width, height = canvas.get_width_height()
-    image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png.getvalue())
-    return Summary(value=[Summary.Value(tag=name, image=image)])
+            made = getattr(summary, kind)(name, content)
+        event = Event(wall_time=time.time(), step=step, summary=made)
+        self.events.write(event.SerializeToString())

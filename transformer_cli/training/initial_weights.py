@@ -417,7 +417,8 @@ def require_memory_for_training(
     of_parameters = sum(parameter.nbytes for parameter in model.parameters())
     average = 0 if config.training.ema_decay is None else of_parameters
     with_average = " and the moving average" if average else ""
-    needed = 2 * of_parameters + Optimizer(model, config.training).state_bytes() + average
+    of_moments = sum(tensor.nbytes for tensor in Optimizer(model, config.training).expected_state().values())
+    needed = 2 * of_parameters + of_moments + average
     is_sharded = config.runtime.sharding == "full"
     is_sending = launch.size > 1 and not is_sharded
     needed += of_parameters * is_sending

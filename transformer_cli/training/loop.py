@@ -51,7 +51,7 @@ from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_l
 from transformer_cli.process.device import Machine, derive_seed, seed_generators
 from transformer_cli.process.errors import ConfigError, TrainingStoppedError, TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
-from transformer_cli.training.callbacks import Callbacks, Meter, StepReport, TrainingReport
+from transformer_cli.training.callbacks import Callbacks, Meter, StepReport
 from transformer_cli.training.optimizers import MovingAverage, Optimizer, clear_start, learning_rate
 from transformer_cli.training.process_group import ALONE, GradientSums, Processes, whole
 
@@ -132,9 +132,11 @@ def run_loop(
         meter.add(report)
         callbacks.call("on_step", step, report)
         if step % training.log_every == 0 or reaches_limit(state.progress, training):
-            measured = _training_report(experiment, state.progress, meter, report, rate)
+            scale = None if optimizer.scale is None else optimizer.scale.value()
+            epoch = state.progress.position.epoch
+            measured = meter.end_interval(step, epoch, report, learning_rate=rate, gradient_scale=scale)
             callbacks.call("on_report", measured)
-            meter.start_interval()
+            meter.start_lap()
         # Reading the count makes the CPU wait for a GPU, so with a GPU it is read rarely.
         is_free_to_read = experiment.machine.device.type == "cpu"
         if is_free_to_read or step % training.max_skipped_in_a_row == 0:
@@ -176,10 +178,8 @@ class _State:
         if validated is None:
             self.is_stopped = True
             return
-        keep_best = self.training.num_kept_best
-        is_among_best = self.progress.is_among_best(validated, keep_best=keep_best)
-        self.progress = self.progress.after_validation(
-            validated, keep_best=keep_best, plateau_patience=self.training.patience_of_plateau
+        self.progress, is_among_best = self.progress.after_validation(
+            validated, keep_best=self.training.num_kept_best, plateau_patience=self.training.patience_of_plateau
         )
         self.is_saved = False
         self.save_if(is_among_best)
@@ -201,27 +201,6 @@ class _State:
         return any(self.callbacks.call("should_stop_now"))
 
 
-def _training_report(
-    experiment: Experiment, progress: "Progress", meter: Meter, last: StepReport, rate: float
-) -> TrainingReport:
-    means = meter.means()
-    source_speed, target_speed = meter.tokens_per_second()
-    scale = experiment.optimizer.scale
-    return TrainingReport(
-        step=progress.step,
-        epoch=progress.position.epoch,
-        objective=means["objective"],
-        loss=means["negative_log_likelihood"],
-        learning_rate=rate,
-        gradient_norm=last.gradient_norm.item(),
-        target_tokens_per_second=target_speed,
-        source_tokens_per_second=source_speed,
-        num_skipped=int(meter.sums["num_skipped"].item()),
-        num_target_tokens=int(meter.sums["num_target_tokens"].item()),
-        gradient_scale=None if scale is None else scale.value(),
-    )
-
-
 # How far a run has come: steps, position in the data, best scores.
 #
 # A checkpoint holds these numbers. It holds no random states: the order of the data is a function of (seed,
@@ -235,11 +214,6 @@ class Validated(NamedTuple):
     """The value of `training.best_metric`, or its negative where lower is better."""
     loss: float
     """In nats per target token."""
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """Higher is better; a loss that is NaN is the worst."""
-        return self.goodness, -math.inf if math.isnan(self.loss) else -self.loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +233,13 @@ class Progress:
     # made the checkpoint and did not record the number, which was training.accumulate.
     num_micro_batches: int | None = None
 
-    def after_validation(self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None) -> Self:
-        """After a validation at this step; NaN is never among the best.
+    def after_validation(
+        self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None
+    ) -> tuple[Self, bool]:
+        """The progress after a validation at this step, and whether the validation is among the best; NaN never is.
 
-        Among equal values of the metric the lowest loss is the best, and of equal losses the earliest. For
-        `patience` only the metric itself counts: a tie is no new best.
+        Among equal values of the metric the lowest loss is the best, and of equal losses the earliest; a loss that is
+        NaN is the worst. For `patience` only the metric itself counts: a tie is no new best.
 
         Args:
             validated: the result of the validation.
@@ -275,11 +251,15 @@ class Progress:
         best = list(map(Validated, self.best_goodness, self.best_losses))
         is_best = not math.isnan(goodness) and goodness > max(self.best_goodness, default=-math.inf)
         if not math.isnan(goodness):  # sorting leaves the earliest of equal ones first
-            best = sorted([*best, validated], key=lambda one: one.rank, reverse=True)
+            best = sorted(
+                [*best, validated],
+                key=lambda one: (one.goodness, -math.inf if math.isnan(one.loss) else -one.loss),
+                reverse=True,
+            )
         kept = best[:keep_best]
         num_waited = 0 if is_best or plateau_patience is None else self.plateau_validations + 1
         has_dropped = plateau_patience is not None and num_waited >= plateau_patience
-        return replace(
+        progress = replace(
             self,
             validated_at=self.step,
             best_goodness=tuple(one.goodness for one in kept),
@@ -288,12 +268,7 @@ class Progress:
             plateau_drops=self.plateau_drops + has_dropped,
             plateau_validations=0 if has_dropped else num_waited,
         )
-
-    def is_among_best(self, validated: Validated, *, keep_best: int) -> bool:
-        """Whether the validation of this step, which is not counted yet, is one of the best."""
-        best = map(Validated, self.best_goodness, self.best_losses)
-        num_as_good = sum(one.rank >= validated.rank for one in best)
-        return not math.isnan(validated.goodness) and num_as_good < keep_best
+        return progress, any(one is validated for one in kept)
 
     def known_to_all(self, processes: Processes) -> Self:
         """This progress with the position in all parts of a stream; all processes call this together."""

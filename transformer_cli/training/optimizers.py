@@ -131,16 +131,20 @@ class Optimizer:
         return state | {name: torch.zeros_like(one) for name, one in missing.items()}
 
     def expected_state(self) -> dict[str, Tensor]:
-        """Tensors with the names, shapes and types that `state` has."""
-        return {
-            f"{name}.{key}": value
-            for name, parameter in self._parameters.items()
-            for key, value in _expected(self._owners[name], parameter.detach()).items()
-        }
-
-    def state_bytes(self) -> int:
-        """The bytes that the state will have after the first update."""
-        return sum(tensor.nbytes for tensor in self.expected_state().values())
+        """Tensors with the names, shapes and types that `state` has, also before the first update; the values are arbitrary."""
+        expected: dict[str, Tensor] = {}
+        for name, one in self._parameters.items():
+            owner, parameter = self._owners[name], one.detach()
+            if isinstance(owner, torch.optim.Muon):
+                values = {MOMENTUM: parameter}
+            elif not isinstance(owner, torch.optim.Adafactor):
+                values = {STEP: torch.zeros(()), **dict.fromkeys(MOMENTS, parameter)}
+            elif parameter.ndim < 2:
+                values = {STEP: torch.zeros(()), VARIANCE: parameter}
+            else:
+                values = {STEP: torch.zeros(()), ROWS: parameter[..., :1], COLUMNS: parameter[..., :1, :]}
+            expected |= {f"{name}.{key}": value for key, value in values.items()}
+        return expected
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Put back what `state` gave.
@@ -158,18 +162,6 @@ class Optimizer:
             is_on_cpu = key == STEP and isinstance(owner, torch.optim.Adafactor)
             device = torch.device("cpu") if is_on_cpu else parameter.device
             owner.state[parameter][key] = tensor.to(device, copy=True)
-
-
-def _expected(owner: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
-    """The state of one parameter: names, shapes and types are those of the optimizer, the values are arbitrary."""
-    if isinstance(owner, torch.optim.Muon):
-        return {MOMENTUM: parameter}
-    count = {STEP: torch.zeros(())}
-    if not isinstance(owner, torch.optim.Adafactor):
-        return count | dict.fromkeys(MOMENTS, parameter)
-    if parameter.ndim < 2:
-        return count | {VARIANCE: parameter}
-    return count | {ROWS: parameter[..., :1], COLUMNS: parameter[..., :1, :]}
 
 
 def _heeds_found_inf(kind: type[torch.optim.Optimizer], device: torch.device) -> bool:

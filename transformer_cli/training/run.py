@@ -324,7 +324,7 @@ def _train_session(session: TrainingSession, folder: RunFolder, callbacks: Itera
             accumulate = session.progress.num_micro_batches or config.training.accumulate
             of_all = config.training.model_copy(update={"accumulate": accumulate})
             planned = config.model_copy(update={"training": of_all})
-            order, num_validated = session.experiment.updates.order, len(session.validation_pairs)
+            order, num_validated = session.experiment.updates.producer.order, len(session.validation_pairs)
             plan_for = partial(Plan.of, planned, session.data, order, num_validated)
             announcer = Announcer(planned, plan_for, session.experiment.machine)
             records = [announcer, *recorders(config, folder)]
@@ -540,7 +540,8 @@ def build_session(
     if newest is None:
         weights = sum(tensor.nbytes for tensor in model.state_dict().values())
         of_average = 0 if average is None else weights
-        checkpoints.require_space(weights + of_average + optimizer.state_bytes())
+        of_moments = sum(tensor.nbytes for tensor in optimizer.expected_state().values())
+        checkpoints.require_space(weights + of_average + of_moments)
         count = sum(p.numel() for p in model.parameters())
         logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
     else:
@@ -702,14 +703,20 @@ class TrainingSession:
         if not processes.is_alone:
             shared = replace(translator, engine=SharedEngine(translator.engine, processes))
         return_freed_memory()  # decoding cannot use what training has freed in small pieces
+
+        def ask(*_: Any) -> None:
+            with torch.inference_mode(mode=False):  # a checkpoint may be written here
+                if must_stop_now():
+                    raise StoppedError
+
+        asked_before_each_batch = model.encoder.register_forward_pre_hook(ask)
         try:
-            with asked_between_batches(model, must_stop_now):
-                report = validate(
-                    shared, self.validation_pairs, scores=settings.scores, num_samples=settings.num_samples
-                )
+            report = validate(shared, self.validation_pairs, scores=settings.scores, num_samples=settings.num_samples)
         except StoppedError:
             logger.info("step %d  validation: stopped; the resumed run repeats it", step)
             return None
+        finally:
+            asked_before_each_batch.remove()
         self.callbacks.call("on_validation", step, report, translator)
         return_freed_memory()
         metric = self.config.training.best_metric
@@ -761,19 +768,3 @@ class TrainingSession:
         else:
             folder = Path(processes.from_main(lambda: str(self.checkpoints.save(snapshot, score))))
         self.callbacks.call("on_save", progress.step, folder)
-
-
-@contextmanager
-def asked_between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
-    """Before each batch of sources, ask whether to stop; if so, end the block with StoppedError."""
-
-    def ask(*_: Any) -> None:
-        with torch.inference_mode(mode=False):  # a checkpoint may be written here
-            if must_stop_now():
-                raise StoppedError
-
-    handle = model.encoder.register_forward_pre_hook(ask)
-    try:
-        yield
-    finally:
-        handle.remove()

@@ -487,10 +487,13 @@ def generate_sequences(data: SequencesData, split: SplitName, *, seed: int) -> I
     if data.task == "memorise":
         split = "train"
     numbers = random.Random(_seed(data, split, seed))
-    share = _SHARES[split] if _splits_are_apart(data) else range(_NUM_SHARES)
     lengths = range(data.min_length, data.max_length + 1)
     first = ["1"] if data.task == "drop-first" else []
     symbols = [str(symbol) for symbol in range(1 + len(first), data.num_symbols + 1)]
+    # Whether there are enough different sequences for each split to have its own.
+    num_different = len(symbols) ** (data.max_length - len(first))
+    are_apart = data.task != "memorise" and num_different >= _NUM_SHARES * NUM_HELD_OUT_PAIRS
+    share = _SHARES[split] if are_apart else range(_NUM_SHARES)
     for _ in range(data.num_pairs if split == "train" else NUM_HELD_OUT_PAIRS):
         while True:
             words = [*first, *numbers.choices(symbols, k=numbers.choice(lengths) - len(first))]
@@ -517,11 +520,3 @@ def _seed(data: SequencesData, split: str, seed: int) -> int:
     settings = (data.task, data.num_symbols, data.min_length, data.max_length)
     digest = sha256(f"{seed} {split} {settings}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
-
-
-def _splits_are_apart(data: SequencesData) -> bool:
-    """Whether there are enough different sequences for each split to have its own."""
-    num_choices, length = data.num_symbols, data.max_length
-    if data.task == "drop-first":
-        num_choices, length = num_choices - 1, length - 1
-    return data.task != "memorise" and num_choices**length >= _NUM_SHARES * NUM_HELD_OUT_PAIRS

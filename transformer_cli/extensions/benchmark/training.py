@@ -281,7 +281,7 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
         situation = Situation(
             trainee.config,
             MachineFacts.of(machine),
-            num_batches=sum(1 for _ in experiment.updates.order.batches(0)),
+            num_batches=sum(1 for _ in experiment.updates.producer.order.batches(0)),
             fixed_bytes=fixed,
             padding_at=_padding_of_smaller_batches(trainee, data),
             are_layers_compiled=trainee.session.compilation.layers,
