@@ -83,7 +83,7 @@ class Kernels:
 
 def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
     """The kernels of a library for this processor; None: there are none (the log says why), or the environment variable TFM_NATIVE or TFM_PLAIN turns them off."""
-    if _switch_that_turns_them_off() is not None:
+    if plain_form.IS_PLAIN or os.environ.get(SWITCH, "").lower() in plain_form.OFF:
         return None
     found = _loaded(path)
     return None if isinstance(found, str) else found
@@ -91,16 +91,13 @@ def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
 
 def why_no_kernels() -> str | None:
     """Why `find_kernels` finds none; None if it finds some."""
-    if (switch := _switch_that_turns_them_off()) is not None:
-        return f"the environment variable {switch} turns them off"
-    found = _loaded(_LIBRARY)
-    return found if isinstance(found, str) else None
-
-
-def _switch_that_turns_them_off() -> str | None:
+    if find_kernels() is not None:
+        return None
     if os.environ.get(SWITCH, "").lower() in plain_form.OFF:
-        return SWITCH
-    return plain_form.SWITCH if plain_form.IS_PLAIN else None
+        return f"the environment variable {SWITCH} turns them off"
+    if plain_form.IS_PLAIN:
+        return f"the environment variable {plain_form.SWITCH} turns them off"
+    return str(_loaded(_LIBRARY))
 
 
 def kernel_level() -> str | None:
@@ -110,8 +107,13 @@ def kernel_level() -> str | None:
 
 
 @functools.cache
-def _loaded(path: Path) -> Kernels | str:
-    """The kernels of a library, or why there are none."""
+def _loaded(path: Path, level: str | None = None) -> Kernels | str:
+    """The kernels of a library, or why there are none.
+
+    Args:
+        path: of the library.
+        level: of instructions that the processor has; None: the best of them.
+    """
     found: Kernels | str
     try:
         library = ctypes.CDLL(str(path)) if path.exists() else None
@@ -119,10 +121,14 @@ def _loaded(path: Path) -> Kernels | str:
             found = "no C compiler was found when the package was installed"
         elif library.tfm_version() != _VERSION:
             found = f"{path.name} is of another version; install again"
-        elif (level := _LEVELS.get(library.tfm_level())) is None:
+        elif (chosen := level or _LEVELS.get(library.tfm_level())) is None:
             found = "this processor has no AVX2"
         else:
-            found = kernels_of(library, level)
+            functions = {}
+            for name, (arguments, result) in _FUNCTIONS.items():
+                function = functions[name] = getattr(library, f"tfm_{name}_{chosen}")
+                function.argtypes, function.restype = arguments, result
+            found = Kernels(chosen, getattr(library, f"tfm_weight_offset_{chosen}")(), **functions)
     except (OSError, AttributeError) as error:  # built for another system, or damaged
         found = f"{path.name} cannot be used: {type(error).__name__}"
     if isinstance(found, str):
@@ -130,15 +136,6 @@ def _loaded(path: Path) -> Kernels | str:
     else:
         logger.debug("compiled kernels: %s", found.level)
     return found
-
-
-def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:
-    """The functions of one level; the processor must have its instructions."""
-    functions = {}
-    for name, (arguments, result) in _FUNCTIONS.items():
-        function = functions[name] = getattr(library, f"tfm_{name}_{level}")
-        function.argtypes, function.restype = arguments, result
-    return Kernels(level, getattr(library, f"tfm_weight_offset_{level}")(), **functions)
 
 
 # Multiplications of a part: waking a thread costs about as much time as a fifth of them.
@@ -349,58 +346,39 @@ class Labels(NamedTuple):
     of_pad: float
 
 
-def can_read(logits: Tensor) -> bool:
-    """Whether the kernels can read these logits, and write gradients in their place."""
-    return logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()
-
-
 def native_loss(
-    kernels: Kernels, logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, labels: Labels
-) -> tuple[Tensor, Tensor]:
-    """Replace logits (N, V) by the gradients of their losses; the losses and negative log-likelihoods, (N,) each.
-
-    Args:
-        kernels: of this processor.
-        logits: see `can_read`; those of the labels, and perhaps more rows, which stay as they are.
-        bias: (V,), added to the logits.
-        of_bias: (V,) float32; the sum of the gradients is added to it.
-        labels: of the first rows.
-    """
-    return _losses(kernels.loss, [logits], bias, of_bias, labels, num_workspaces=1)
-
-
-def native_twin_loss(
-    kernels: Kernels,
-    predictions: tuple[Tensor, Tensor],
-    bias: Tensor | None,
-    of_bias: Tensor | None,
-    labels: Labels,
-    factor: float,
-) -> tuple[Tensor, Tensor]:
-    """Replace the logits of two predictions, (N, V) each, by the gradients of the objective of R-Drop.
-
-    Returns:
-        For each pair of rows, the objective and the mean of both negative log-likelihoods, (N,) each. The objective is
-        the sum of both cross-entropies and of `factor` times both KL divergences.
-
-    Source: Liang et al. 2021, section 2.1.
-    """
-    return _losses(kernels.twin_loss, predictions, bias, of_bias, labels, factor, num_workspaces=4)
-
-
-def _losses(
-    kernel: Any,
     predictions: Sequence[Tensor],
     bias: Tensor | None,
     of_bias: Tensor | None,
     labels: Labels,
-    *factors: float,
-    num_workspaces: int,
-) -> tuple[Tensor, Tensor]:
-    """What a kernel makes of the rows of one or two predictions, (N, V) each.
+    factor: float | None = None,
+) -> tuple[Tensor, Tensor] | None:
+    """Replace the logits of one or two predictions, (N, V) each, by the gradients of their objective.
+
+    That of one prediction is the cross-entropy. That of two is the objective of R-Drop: the sum of both cross-entropies and of
+    `factor` times both KL divergences.
 
     Each part of the rows has its own workspaces and its own sums, which are then added to `of_bias` in the order of the parts.
+
+    Args:
+        predictions: their first rows are those of the labels; further ones stay as they are.
+        bias: (V,), added to the logits.
+        of_bias: (V,) float32; the sum of the gradients is added to it.
+        labels: of the first rows.
+        factor: for two predictions.
+
+    Returns:
+        For each row, or pair of rows, the objective and the (mean) negative log-likelihood, (N,) each. None: nothing is done,
+        because there are no kernels, or they cannot read these logits and write gradients in their place.
+
+    Source: two predictions: Liang et al. 2021, section 2.1.
     """
+    kernels, is_narrow = find_kernels(), predictions[0].dtype == torch.bfloat16
+    is_read = all(one.is_contiguous() for one in predictions) and (is_narrow or predictions[0].dtype == torch.float32)
+    if kernels is None or not is_read:
+        return None
+    kernel, num_workspaces = (kernels.loss, 1) if factor is None else (kernels.twin_loss, 4)
+    factors = () if factor is None else (factor,)
     ids, *probabilities = labels
     offsets = None if bias is None else bias.float().contiguous()
     results = torch.empty(2, len(ids))
@@ -412,11 +390,11 @@ def _losses(
         sums = None if of_bias is None else sums_of_parts.setdefault(first, torch.zeros(width))
         kernel(
             *(one.data_ptr() + first * row_bytes for one in predictions),
-            predictions[0].dtype == torch.bfloat16,
+            is_narrow,
             end - first,
             width,
-            _address(offsets),
-            _address(sums),
+            None if offsets is None else offsets.data_ptr(),
+            None if sums is None else sums.data_ptr(),
             ids[first:end].data_ptr(),
             *probabilities,
             *factors,
@@ -431,10 +409,6 @@ def _losses(
         assert of_bias is not None
         of_bias += sums
     return results[0], results[1]
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
 
 
 def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:
