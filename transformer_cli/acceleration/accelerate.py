@@ -228,7 +228,7 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     if plain_form.IS_PLAIN or is_wrong:
         twins = {}
     for module in model.modules():
-        plain = plain_class(module)
+        plain = _PLAIN.get(type(module), type(module))
         # A module without a twin on this device becomes plain again, if it was a twin.
         if plain in TWINS_ON_CPU or plain in TWINS_ON_GPU:
             module.__class__ = twins.get(plain, plain)

@@ -53,9 +53,9 @@ def fused_mask(visible: Tensor, dtype: torch.dtype, *, reads_any: bool = False) 
 
 def added_mask(visible: Tensor) -> Mask:
     """The mask with the bias that a CPU adds to scores; without `reads_any` if all positions may read something."""
-    mask = fused_mask(visible, torch.float32)
-    is_needed = mask.reads_any is not None and not mask.reads_any.all()
-    return mask if is_needed else mask._replace(reads_any=None)
+    bias = torch.zeros(visible.shape).masked_fill_(~visible, lowest(torch.float32))
+    reads_any = visible.any(-1, keepdim=True)
+    return Mask(visible, bias, None if reads_any.all() else reads_any)
 
 
 def visible_of(mask: Tensor | Mask | None) -> Tensor | None:
@@ -102,7 +102,7 @@ def trains_on_cpu(x: Tensor) -> bool:
 
 
 class TransformerOnCpu(Transformer):
-    """Makes the masks for `attend_on_cpu`, and activations in the precision of matrix products."""
+    """Makes the masks for `AttentionOnCpu.attend`, and activations in the precision of matrix products."""
 
     def mask_of_sources(self, source_mask: Tensor | None, x: Tensor) -> Any:
         """See `Transformer.mask_of_sources`."""
@@ -147,10 +147,20 @@ class AttentionOnCpu(MultiHeadAttention):
         return super().weights(x, context, visible_of(mask), rotation)
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
-        """See `attend_on_cpu`."""
-        if trains_on_cpu(queries):
-            return attend_on_cpu(queries, keys, values, mask, self.dropout)
-        return super().attend(queries, keys, values, visible_of(mask))
+        """See `scaled_dot_product_attention`; one autograd function, with both products as batches of matrices.
+
+        Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
+        (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
+        """
+        if not trains_on_cpu(queries):
+            return super().attend(queries, keys, values, visible_of(mask))
+        if mask is not None and not isinstance(mask, Mask):
+            mask = added_mask(mask)
+        factors = None
+        if self.dropout.training and self.dropout.p > 0.0:
+            factors = random_factors((*queries.shape[:3], keys.size(2)), self.dropout.p, values.dtype)
+        apply: Any = _Attention.apply
+        return apply(queries, keys, values, mask, factors)
 
 
 class SsruOnCpu(SSRU):
@@ -191,23 +201,6 @@ class DropoutOnCpu(nn.Dropout):
         if self.p == 0.0 or not self.training or torch.compiler.is_compiling():
             return super().forward(x)
         return x * random_factors(x.shape, self.p, x.dtype)
-
-
-def attend_on_cpu(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
-) -> Tensor:
-    """The same as `scaled_dot_product_attention` of the model, in one autograd function, with both products as batches of matrices.
-
-    Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
-    (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
-    """
-    apply: Any = _Attention.apply
-    if mask is not None and not isinstance(mask, Mask):
-        mask = added_mask(mask)
-    factors = None
-    if dropout.training and dropout.p > 0.0:
-        factors = random_factors((*queries.shape[:3], keys.size(2)), dropout.p, values.dtype)
-    return apply(queries, keys, values, mask, factors)
 
 
 class _Attention(torch.autograd.Function):
