@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.process import plain_form
 
@@ -253,20 +253,22 @@ def pack_weights(integers: Tensor, offset: int) -> Tensor:
     return panels.transpose(1, 2).contiguous()
 
 
+@dataclass(frozen=True, slots=True)
 class NativeNorm:
     """(..., D) float32 to the same; see `torch.nn.LayerNorm`."""
 
-    def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
-        self._kernels, self.epsilon = kernels, norm.eps
-        self._gain, self._bias = norm.weight.detach(), norm.bias.detach()
-        self.addresses = self._gain.data_ptr(), self._bias.data_ptr()
-        """Of gain and bias."""
+    kernels: Kernels
+    gain: Tensor
+    bias: Tensor
+    epsilon: float
+    addresses: tuple[int, int]
+    """Of gain and bias."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., D) float32 to the same."""
         rows = x.contiguous()
         found = torch.empty_like(rows)
-        self._kernels.layer_norm(
+        self.kernels.layer_norm(
             rows.data_ptr(),
             rows.numel() // rows.size(-1),
             rows.size(-1),
@@ -281,55 +283,53 @@ class NativeNorm:
 class Lists:
     """The positions that each row reads."""
 
+    kernels: Kernels
     positions: Tensor  # (L, at least the longest) int32
     counts: Tensor  # (L,) int32
     of_rows: Tensor  # (R,) int32: the list of each row
 
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """What each query gathers.
 
-def attend_to_lists(kernels: Kernels, queries: Tensor, keys: Tensor, values: Tensor, lists: Lists) -> Tensor:
-    """What each query gathers.
+        Args:
+            queries: (R, H, K) float32; rows may be apart from each other in memory, heads may not.
+            keys, values: (P, G, K), in the same form.
 
-    Args:
-        kernels: of this processor.
-        queries: (R, H, K) float32; rows may be apart from each other in memory, heads may not.
-        keys, values: (P, G, K), in the same form.
-        lists: of the R rows.
-
-    Returns:
-        (R, H K).
-    """
-    num_rows, num_heads, width = queries.shape
-    num_groups = keys.size(1)
-    # The kernel reads the numbers of a row side by side in memory.
-    of_queries, of_keys, of_values = (
-        each if each.stride(2) == 1 and each.stride(1) == width else each.contiguous()
-        for each in (queries, keys, values)
-    )
-    found = torch.empty(num_rows, num_heads * width)
-    inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
-
-    def compute(first: int, end: int) -> int:
-        return kernels.attend(
-            inputs + first * stride * 4,
-            stride,
-            end - first,
-            num_groups,
-            num_heads // num_groups,
-            width,
-            of_keys.data_ptr(),
-            of_keys.stride(0),
-            of_values.data_ptr(),
-            of_values.stride(0),
-            lists.positions.data_ptr(),
-            lists.positions.stride(0),
-            lists.of_rows.data_ptr() + first * 4,
-            lists.counts.data_ptr(),
-            results + first * num_heads * width * 4,
+        Returns:
+            (R, H K).
+        """
+        num_rows, num_heads, width = queries.shape
+        num_groups = keys.size(1)
+        # The kernel reads the numbers of a row side by side in memory.
+        of_queries, of_keys, of_values = (
+            each if each.stride(2) == 1 and each.stride(1) == width else each.contiguous()
+            for each in (queries, keys, values)
         )
+        found = torch.empty(num_rows, num_heads * width)
+        inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
 
-    # The lists may be shorter than the room for them; this only chooses the number of threads.
-    in_parts(num_rows, 2 * num_rows * num_heads * width * lists.positions.size(1), compute)
-    return found
+        def compute(first: int, end: int) -> int:
+            return self.kernels.attend(
+                inputs + first * stride * 4,
+                stride,
+                end - first,
+                num_groups,
+                num_heads // num_groups,
+                width,
+                of_keys.data_ptr(),
+                of_keys.stride(0),
+                of_values.data_ptr(),
+                of_values.stride(0),
+                self.positions.data_ptr(),
+                self.positions.stride(0),
+                self.of_rows.data_ptr() + first * 4,
+                self.counts.data_ptr(),
+                results + first * num_heads * width * 4,
+            )
+
+        # The lists may be shorter than the room for them; this only chooses the number of threads.
+        in_parts(num_rows, 2 * num_rows * num_heads * width * self.positions.size(1), compute)
+        return found
 
 
 _LANES = 16  # as in lanes.h
@@ -409,13 +409,6 @@ def native_loss(
         assert of_bias is not None
         of_bias += sums
     return results[0], results[1]
-
-
-def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:
-    """Replace each row of (R, V) float32 by its log-softmax; returns the same tensor."""
-    assert logits.is_contiguous()
-    kernels.log_softmax(logits.data_ptr(), *logits.shape)
-    return logits
 
 
 def native_recurrence(kernels: Kernels, projected: Tensor, states: Tensor | None) -> tuple[Tensor, Tensor]:
