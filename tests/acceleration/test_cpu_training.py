@@ -15,6 +15,7 @@ from transformer_cli.acceleration.cpu_training import (
     Mask,
     SsruOnCpu,
     added_mask,
+    attend_on_cpu,
     project_on_cpu,
 )
 from transformer_cli.acceleration.losses import MULTIPLE, likelihood_loss_on_cpu, parts
@@ -38,16 +39,6 @@ def gradients_of(result: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
 def heads(num_positions: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """(2, 3, positions, 4), which do not lie side by side in memory."""
     return torch.randn(2, num_positions, 12, dtype=dtype).unflatten(-1, (3, 4)).transpose(1, 2)
-
-
-ATTENTION = AttentionOnCpu(ModelConfig(d_model=12, num_heads=3))
-
-
-def attend_on_cpu(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
-) -> Tensor:
-    ATTENTION.dropout = dropout
-    return ATTENTION.attend(queries, keys, values, mask)
 
 
 MASKS = {

@@ -13,7 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.model.layers import SSRU, MultiHeadAttention, Rotation, at_least_float32, lowest
+from transformer_cli.model.layers import (
+    SSRU,
+    MultiHeadAttention,
+    Rotation,
+    at_least_float32,
+    lowest,
+    scaled_dot_product_attention,
+)
 from transformer_cli.model.transformer import Transformer
 
 
@@ -102,7 +109,7 @@ def trains_on_cpu(x: Tensor) -> bool:
 
 
 class TransformerOnCpu(Transformer):
-    """Makes the masks for `AttentionOnCpu.attend`, and activations in the precision of matrix products."""
+    """Makes the masks for `attend_on_cpu`, and activations in the precision of matrix products."""
 
     def mask_of_sources(self, source_mask: Tensor | None, x: Tensor) -> Any:
         """See `Transformer.mask_of_sources`."""
@@ -122,8 +129,29 @@ class TransformerOnCpu(Transformer):
         return self.embedding_dropout(x.to(product_dtype(x)))
 
 
+def attend_on_cpu(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
+) -> Tensor:
+    """The same as `scaled_dot_product_attention` of the model; in training, one autograd function, with both products as batches of matrices.
+
+    Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
+    (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
+    """
+    if not trains_on_cpu(queries):
+        return scaled_dot_product_attention(queries, keys, values, visible_of(mask), dropout)
+    if mask is not None and not isinstance(mask, Mask):
+        mask = added_mask(mask)
+    factors = None
+    if dropout.training and dropout.p > 0.0:
+        factors = random_factors((*queries.shape[:3], keys.size(2)), dropout.p, values.dtype)
+    apply: Any = _Attention.apply
+    return apply(queries, keys, values, mask, factors)
+
+
 class AttentionOnCpu(MultiHeadAttention):
     """All projections of one input in one function, and attention in another."""
+
+    attend = staticmethod(attend_on_cpu)
 
     def forward(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.forward`."""
@@ -132,7 +160,7 @@ class AttentionOnCpu(MultiHeadAttention):
         queries, keys, values = project_on_cpu(x, (self.query, self.key, self.value))
         keys_values = self._keys_and_values(keys, values, rotation)
         keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
-        heads = self.attend(self._queries(queries, rotation), keys, values, mask)
+        heads = self.attend(self._queries(queries, rotation), keys, values, mask, self.dropout)
         return self.output(heads.transpose(1, 2).flatten(2))
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:
@@ -145,22 +173,6 @@ class AttentionOnCpu(MultiHeadAttention):
     def weights(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.weights`."""
         return super().weights(x, context, visible_of(mask), rotation)
-
-    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
-        """See `scaled_dot_product_attention`; one autograd function, with both products as batches of matrices.
-
-        Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
-        (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
-        """
-        if not trains_on_cpu(queries):
-            return super().attend(queries, keys, values, visible_of(mask))
-        if mask is not None and not isinstance(mask, Mask):
-            mask = added_mask(mask)
-        factors = None
-        if self.dropout.training and self.dropout.p > 0.0:
-            factors = random_factors((*queries.shape[:3], keys.size(2)), self.dropout.p, values.dtype)
-        apply: Any = _Attention.apply
-        return apply(queries, keys, values, mask, factors)
 
 
 class SsruOnCpu(SSRU):
