@@ -355,23 +355,17 @@ def native_loss(
 ) -> tuple[Tensor, Tensor] | None:
     """Replace the logits of one or two predictions, (N, V) each, by the gradients of their objective.
 
-    That of one prediction is the cross-entropy. That of two is the objective of R-Drop: the sum of both cross-entropies and of
-    `factor` times both KL divergences.
-
-    Each part of the rows has its own workspaces and its own sums, which are then added to `of_bias` in the order of the parts.
-
     Args:
         predictions: their first rows are those of the labels; further ones stay as they are.
         bias: (V,), added to the logits.
         of_bias: (V,) float32; the sum of the gradients is added to it.
         labels: of the first rows.
-        factor: for two predictions.
+        factor: of both KL divergences of two predictions, which are added to both cross-entropies (Liang et al. 2021,
+            section 2.1); None: there is one prediction.
 
     Returns:
         For each row, or pair of rows, the objective and the (mean) negative log-likelihood, (N,) each. None: nothing is done,
         because there are no kernels, or they cannot read these logits and write gradients in their place.
-
-    Source: two predictions: Liang et al. 2021, section 2.1.
     """
     kernels, is_narrow = find_kernels(), predictions[0].dtype == torch.bfloat16
     is_read = all(one.is_contiguous() for one in predictions) and (is_narrow or predictions[0].dtype == torch.float32)
@@ -383,6 +377,7 @@ def native_loss(
     offsets = None if bias is None else bias.float().contiguous()
     results = torch.empty(2, len(ids))
     width, row_bytes = predictions[0].size(1), predictions[0].element_size() * predictions[0].size(1)
+    # Each part of the rows has its own workspaces and its own sums, which are then added in the order of the parts.
     sums_of_parts: dict[int, Tensor] = {}
 
     def compute(first: int, end: int) -> int:
