@@ -1,6 +1,5 @@
 """The compiled kernels of each level of instructions."""
 
-import ctypes
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip("no compiled kernels for this processor")
     if request.param == "avx512" and best.level == "avx2":
         pytest.skip("this processor has no AVX-512 with VNNI")
-    chosen = native_kernels.kernels_of(ctypes.CDLL(str(LIBRARY)), request.param)
+    chosen = native_kernels._loaded(LIBRARY, request.param)
+    assert isinstance(chosen, Kernels)
     monkeypatch.setattr(native_kernels, "_loaded", lambda path: chosen)
     return chosen

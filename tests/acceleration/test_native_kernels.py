@@ -15,9 +15,7 @@ from transformer_cli.acceleration.native_kernels import (
     SWITCH,
     Kernels,
     Lists,
-    attend_to_lists,
     find_kernels,
-    log_softmax_,
 )
 from transformer_cli.acceleration.prepared_transformer import (
     PreparedTransformer,
@@ -121,7 +119,7 @@ def test_attention_reads_the_listed_positions(kernels: Kernels, width: int) -> N
     counts = torch.tensor([1, 15, 16, 17, 70], dtype=torch.int32)
     positions = torch.randint(num_positions, (5, 70), dtype=torch.int32)
     of_rows = torch.tensor([0, 1, 2, 3, 4, 4, 1], dtype=torch.int32)
-    found = attend_to_lists(kernels, queries, keys, values, Lists(positions, counts, of_rows))
+    found = Lists(kernels, positions, counts, of_rows).attend(queries, keys, values)
     for row in range(num_rows):
         read = positions[of_rows[row], : int(counts[of_rows[row]])].long()
         for head in range(num_groups * group_size):
@@ -143,7 +141,8 @@ def test_layer_norm_and_log_softmax_are_those_of_pytorch(kernels: Kernels, width
         scores = x.clone()
         scores[2, 0], scores[3], scores[4, -1] = -math.inf, 1e4 * x[3], math.nan
         expected = scores.log_softmax(-1)
-        torch.testing.assert_close(log_softmax_(kernels, scores), expected, atol=2e-5, rtol=1e-5, equal_nan=True)
+        kernels.log_softmax(scores.data_ptr(), *scores.shape)
+        torch.testing.assert_close(scores, expected, atol=2e-5, rtol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize(("num_rows", "width", "k"), [(1, 5, 3), (1, 64, 1), (4, 1000, 4), (3, 257, 9)])
@@ -206,10 +205,10 @@ def test_threads_share_the_work_and_change_nothing(kernels: Kernels, monkeypatch
     keys, values = torch.randn(50, 2, 4, 8).unbind(1)
     positions = torch.randint(50, (33, 9), dtype=torch.int32)
     own = torch.arange(33, dtype=torch.int32)
-    lists = Lists(positions, torch.full((33,), 9, dtype=torch.int32), own.flip(0))
+    lists = Lists(kernels, positions, torch.full((33,), 9, dtype=torch.int32), own.flip(0))
 
     def found() -> list[Tensor]:
-        return [*map(multiply, x), attend_to_lists(kernels, queries, keys, values, lists)]
+        return [*map(multiply, x), lists.attend(queries, keys, values)]
 
     expected = found()
     monkeypatch.setattr(native_kernels, "_SMALLEST_PART", 1)

@@ -96,6 +96,7 @@ def attend_fused(
 class FusedAttention(MultiHeadAttention):
     """Attention in one kernel, and projections of one input in one product where the layer has joined their weights."""
 
+    attend = staticmethod(attend_fused)
     cast_of_all: Cast | None = None
     cast_of_keys_and_values: Cast | None = None
 
@@ -106,7 +107,7 @@ class FusedAttention(MultiHeadAttention):
         queries, keys, values = project(x, self.cast_of_all, self._sizes)
         keys_values = self._keys_and_values(keys, values, rotation)
         keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
-        heads = self.attend(self._queries(queries, rotation), keys, values, mask)
+        heads = self.attend(self._queries(queries, rotation), keys, values, mask, self.dropout)
         return self.output(heads.transpose(1, 2).flatten(2))
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:
@@ -119,10 +120,6 @@ class FusedAttention(MultiHeadAttention):
     @property
     def _sizes(self) -> tuple[int, int, int]:
         return self.query.out_features, self.key.out_features, self.value.out_features
-
-    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
-        """See `attend_fused`."""
-        return attend_fused(queries, keys, values, mask, self.dropout)
 
     def weights(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.weights`; a fused kernel keeps no weights, so the plain form computes them."""
@@ -228,7 +225,7 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     if plain_form.IS_PLAIN or is_wrong:
         twins = {}
     for module in model.modules():
-        plain = plain_class(module)
+        plain = _PLAIN.get(type(module), type(module))
         # A module without a twin on this device becomes plain again, if it was a twin.
         if plain in TWINS_ON_CPU or plain in TWINS_ON_GPU:
             module.__class__ = twins.get(plain, plain)
@@ -300,7 +297,7 @@ _TOLERANCE = 1e-3
 """In float32 on a CPU, the results of a faster form and of the plain one differ by rounding, by about 1e-6."""
 
 
-FOLLOWED_CODE = "dbb52c5cb7e9240b"
+FOLLOWED_CODE = "3bcd64e7021ff7ec"
 """The digest of the code in `model/` that the faster forms were written for."""
 
 

@@ -51,7 +51,7 @@ def read_sources(source_mask: Tensor | None, num_sources: int) -> ReadItself:
     """Each position of a source reads the real positions of its source; the mask is (B, S)."""
     bias = _bias_of(source_mask)
 
-    def read(heads: Heads) -> Tensor:
+    def read(*heads: Tensor) -> Tensor:
         queries, keys, values = (one.unflatten(0, (num_sources, -1)) for one in heads)
         return attend_with_bias(queries, keys.permute(0, 2, 3, 1), values.transpose(1, 2), bias)
 

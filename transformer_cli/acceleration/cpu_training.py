@@ -13,7 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.model.layers import SSRU, MultiHeadAttention, Rotation, at_least_float32, lowest
+from transformer_cli.model.layers import (
+    SSRU,
+    MultiHeadAttention,
+    Rotation,
+    at_least_float32,
+    lowest,
+    scaled_dot_product_attention,
+)
 from transformer_cli.model.transformer import Transformer
 
 
@@ -53,9 +60,9 @@ def fused_mask(visible: Tensor, dtype: torch.dtype, *, reads_any: bool = False) 
 
 def added_mask(visible: Tensor) -> Mask:
     """The mask with the bias that a CPU adds to scores; without `reads_any` if all positions may read something."""
-    mask = fused_mask(visible, torch.float32)
-    is_needed = mask.reads_any is not None and not mask.reads_any.all()
-    return mask if is_needed else mask._replace(reads_any=None)
+    bias = torch.zeros(visible.shape).masked_fill_(~visible, lowest(torch.float32))
+    reads_any = visible.any(-1, keepdim=True)
+    return Mask(visible, bias, None if reads_any.all() else reads_any)
 
 
 def visible_of(mask: Tensor | Mask | None) -> Tensor | None:
@@ -122,8 +129,29 @@ class TransformerOnCpu(Transformer):
         return self.embedding_dropout(x.to(product_dtype(x)))
 
 
+def attend_on_cpu(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
+) -> Tensor:
+    """The same as `scaled_dot_product_attention` of the model; in training, one autograd function, with both products as batches of matrices.
+
+    Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
+    (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
+    """
+    if not trains_on_cpu(queries):
+        return scaled_dot_product_attention(queries, keys, values, visible_of(mask), dropout)
+    if mask is not None and not isinstance(mask, Mask):
+        mask = added_mask(mask)
+    factors = None
+    if dropout.training and dropout.p > 0.0:
+        factors = random_factors((*queries.shape[:3], keys.size(2)), dropout.p, values.dtype)
+    apply: Any = _Attention.apply
+    return apply(queries, keys, values, mask, factors)
+
+
 class AttentionOnCpu(MultiHeadAttention):
     """All projections of one input in one function, and attention in another."""
+
+    attend = staticmethod(attend_on_cpu)
 
     def forward(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.forward`."""
@@ -132,7 +160,7 @@ class AttentionOnCpu(MultiHeadAttention):
         queries, keys, values = project_on_cpu(x, (self.query, self.key, self.value))
         keys_values = self._keys_and_values(keys, values, rotation)
         keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
-        heads = self.attend(self._queries(queries, rotation), keys, values, mask)
+        heads = self.attend(self._queries(queries, rotation), keys, values, mask, self.dropout)
         return self.output(heads.transpose(1, 2).flatten(2))
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:
@@ -145,12 +173,6 @@ class AttentionOnCpu(MultiHeadAttention):
     def weights(self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None) -> Tensor:
         """See `MultiHeadAttention.weights`."""
         return super().weights(x, context, visible_of(mask), rotation)
-
-    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
-        """See `attend_on_cpu`."""
-        if trains_on_cpu(queries):
-            return attend_on_cpu(queries, keys, values, mask, self.dropout)
-        return super().attend(queries, keys, values, visible_of(mask))
 
 
 class SsruOnCpu(SSRU):
@@ -191,23 +213,6 @@ class DropoutOnCpu(nn.Dropout):
         if self.p == 0.0 or not self.training or torch.compiler.is_compiling():
             return super().forward(x)
         return x * random_factors(x.shape, self.p, x.dtype)
-
-
-def attend_on_cpu(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
-) -> Tensor:
-    """The same as `scaled_dot_product_attention` of the model, in one autograd function, with both products as batches of matrices.
-
-    Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
-    (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
-    """
-    apply: Any = _Attention.apply
-    if mask is not None and not isinstance(mask, Mask):
-        mask = added_mask(mask)
-    factors = None
-    if dropout.training and dropout.p > 0.0:
-        factors = random_factors((*queries.shape[:3], keys.size(2)), dropout.p, values.dtype)
-    return apply(queries, keys, values, mask, factors)
 
 
 class _Attention(torch.autograd.Function):

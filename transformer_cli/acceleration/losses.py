@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.acceleration.cpu_training import product_dtype
-from transformer_cli.acceleration.native_kernels import Labels, can_read, find_kernels, native_loss, native_twin_loss
+from transformer_cli.acceleration.native_kernels import Labels, native_loss
 from transformer_cli.model.loss import LossSums, SmoothedLabels
 
 # Twins of `sum_loss` and `symmetric_divergence` that never hold the probabilities of a whole batch, for any device.
@@ -322,29 +322,6 @@ def likelihood_loss_on_cpu(output: nn.Linear, x: Tensor, target_ids: Tensor, lab
     return _sum_over_chunks(output, x, target_ids, labels.pad_id, become_gradient)
 
 
-def _real_positions(
-    target_ids: Tensor, pad_id: int, output: nn.Linear, num_copies: int
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """The positions of each chunk: those with a token, then as many others as the multiple needs; and the ids of these tokens.
-
-    Args:
-        target_ids: (B, T) int64.
-        pad_id: the id where there is no token.
-        output: the output layer.
-        num_copies: how often a chunk has each position.
-    """
-    ids = target_ids.flatten()
-    is_padding = ids == pad_id
-    num_real = len(ids) - int(is_padding.sum())
-    real_first = is_padding.to(torch.uint8).argsort(stable=True)
-    num_logits = max(_LOGITS_OF_CHUNK, 2 * output.in_features * output.out_features)
-    size = max(1, num_logits // (num_copies * output.out_features * MULTIPLE)) * MULTIPLE
-    for start in range(0, num_real, size):
-        end = min(start + size, num_real)
-        rounded = start + -(-(end - start) // MULTIPLE) * MULTIPLE
-        yield real_first[start:rounded], ids[real_first[start:end]]
-
-
 def _sum_over_chunks(
     output: nn.Linear,
     x: Tensor,
@@ -357,15 +334,24 @@ def _sum_over_chunks(
     """The sums of an objective over chunks of the real positions of x (num_copies * B, T, D), which the output layer reads.
 
     Args:
+        target_ids: (B, T) int64.
+        pad_id: the id where there is no token.
         become_gradient: a `_BecomeGradient` that is also given the `ids` of the chunk; it gets the rows of one copy behind those of the other.
+        num_copies: how often a chunk has each position.
     """
-    chunks = [
-        _Chunk(
-            torch.cat([rows + copy * target_ids.numel() for copy in range(num_copies)]),
-            partial(become_gradient, ids=ids),
-        )
-        for rows, ids in _real_positions(target_ids, pad_id, output, num_copies)
-    ]
+    ids = target_ids.flatten()
+    is_padding = ids == pad_id
+    num_real = len(ids) - int(is_padding.sum())
+    real_first = is_padding.to(torch.uint8).argsort(stable=True)
+    num_logits = max(_LOGITS_OF_CHUNK, 2 * output.in_features * output.out_features)
+    size = max(1, num_logits // (num_copies * output.out_features * MULTIPLE)) * MULTIPLE
+    chunks = []
+    for start in range(0, num_real, size):
+        end = min(start + size, num_real)
+        # The positions with a token, then as many others as the multiple needs.
+        rows = real_first[start : start + -(-(end - start) // MULTIPLE) * MULTIPLE]
+        of_copies = torch.cat([rows + copy * len(ids) for copy in range(num_copies)])
+        chunks.append(_Chunk(of_copies, partial(become_gradient, ids=ids[real_first[start:end]])))
     apply: Any = _SumOverChunks.apply
     return LossSums(*apply(x, output.weight, output.bias, chunks))
 
@@ -384,7 +370,8 @@ class _SumOverChunks(torch.autograd.Function):
         """(..., D), (V, D) and (V,) to two numbers, as `become_gradient` returns them."""
         dtype = product_dtype(x)
         wide = torch.promote_types(dtype, torch.float32)
-        positions, columns = x.reshape(-1, x.size(-1)), _transposed(weight.to(dtype))
+        # Transposed matrices lie row by row in memory: oneDNN multiplies such matrices up to twice as fast.
+        positions, columns = x.reshape(-1, x.size(-1)), weight.to(dtype).T.contiguous()
         needs_x, needs_weight, *_ = ctx.needs_input_grad
         of_x = torch.zeros_like(positions) if needs_x else None
         of_columns = torch.zeros_like(columns, dtype=wide) if needs_weight else None
@@ -398,8 +385,8 @@ class _SumOverChunks(torch.autograd.Function):
             if of_x is not None:
                 of_x.index_copy_(0, chunk.rows, (logits @ columns.T).to(of_x.dtype))
             if of_columns is not None:
-                of_columns += _transposed(rows) @ logits
-        of_weight = None if of_columns is None else _transposed(of_columns)
+                of_columns += rows.T.contiguous() @ logits
+        of_weight = None if of_columns is None else of_columns.T.contiguous()
         ctx.save_for_backward(None if of_x is None else of_x.view_as(x), of_weight, of_bias)
         ctx.mark_non_differentiable(likelihood)
         return objective, likelihood
@@ -411,18 +398,12 @@ class _SumOverChunks(torch.autograd.Function):
         return (*(None if one is None else one * of_objective for one in gradients), None)
 
 
-def _transposed(matrix: Tensor) -> Tensor:
-    """The transposed matrix, row by row in memory: oneDNN multiplies such matrices up to twice as fast."""
-    return matrix.T.contiguous()
-
-
 def _become_gradient_of_likelihood(
     logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: the sums of `sum_loss`, where the first rows have these ids, and the others count nothing."""
-    kernels = find_kernels()
-    if kernels is not None and can_read(logits):
-        sums = native_loss(kernels, logits, bias, of_bias, Labels(ids, *labels))
+    sums = native_loss([logits], bias, of_bias, Labels(ids, *labels))
+    if sums is not None:
         logits[len(ids) :] = 0.0
         return sums[0].sum(), sums[1].sum()
     wide = torch.promote_types(logits.dtype, torch.float32)
@@ -534,11 +515,10 @@ def _become_gradient_of_twins(
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: N rows of the first prediction, N of the second; the first of each have these ids."""
     one, other = logits.chunk(2)
-    kernels = find_kernels()
-    if kernels is not None and can_read(logits):
-        twins = native_twin_loss(kernels, (one, other), bias, of_bias, Labels(ids, *labels), factor)
+    sums = native_loss([one, other], bias, of_bias, Labels(ids, *labels), factor)
+    if sums is not None:
         one[len(ids) :] = other[len(ids) :] = 0.0
-        return twins[0].sum(), twins[1].sum()
+        return sums[0].sum(), sums[1].sum()
     wide = torch.promote_types(logits.dtype, torch.float32)
     objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
     first, second = one[: len(ids)], other[: len(ids)]

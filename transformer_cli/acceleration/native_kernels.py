@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.process import plain_form
 
@@ -83,7 +83,7 @@ class Kernels:
 
 def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
     """The kernels of a library for this processor; None: there are none (the log says why), or the environment variable TFM_NATIVE or TFM_PLAIN turns them off."""
-    if _switch_that_turns_them_off() is not None:
+    if plain_form.IS_PLAIN or os.environ.get(SWITCH, "").lower() in plain_form.OFF:
         return None
     found = _loaded(path)
     return None if isinstance(found, str) else found
@@ -91,16 +91,13 @@ def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
 
 def why_no_kernels() -> str | None:
     """Why `find_kernels` finds none; None if it finds some."""
-    if (switch := _switch_that_turns_them_off()) is not None:
-        return f"the environment variable {switch} turns them off"
-    found = _loaded(_LIBRARY)
-    return found if isinstance(found, str) else None
-
-
-def _switch_that_turns_them_off() -> str | None:
+    if find_kernels() is not None:
+        return None
     if os.environ.get(SWITCH, "").lower() in plain_form.OFF:
-        return SWITCH
-    return plain_form.SWITCH if plain_form.IS_PLAIN else None
+        return f"the environment variable {SWITCH} turns them off"
+    if plain_form.IS_PLAIN:
+        return f"the environment variable {plain_form.SWITCH} turns them off"
+    return str(_loaded(_LIBRARY))
 
 
 def kernel_level() -> str | None:
@@ -110,8 +107,13 @@ def kernel_level() -> str | None:
 
 
 @functools.cache
-def _loaded(path: Path) -> Kernels | str:
-    """The kernels of a library, or why there are none."""
+def _loaded(path: Path, level: str | None = None) -> Kernels | str:
+    """The kernels of a library, or why there are none.
+
+    Args:
+        path: of the library.
+        level: of instructions that the processor has; None: the best of them.
+    """
     found: Kernels | str
     try:
         library = ctypes.CDLL(str(path)) if path.exists() else None
@@ -119,10 +121,14 @@ def _loaded(path: Path) -> Kernels | str:
             found = "no C compiler was found when the package was installed"
         elif library.tfm_version() != _VERSION:
             found = f"{path.name} is of another version; install again"
-        elif (level := _LEVELS.get(library.tfm_level())) is None:
+        elif (chosen := level or _LEVELS.get(library.tfm_level())) is None:
             found = "this processor has no AVX2"
         else:
-            found = kernels_of(library, level)
+            functions = {}
+            for name, (arguments, result) in _FUNCTIONS.items():
+                function = functions[name] = getattr(library, f"tfm_{name}_{chosen}")
+                function.argtypes, function.restype = arguments, result
+            found = Kernels(chosen, getattr(library, f"tfm_weight_offset_{chosen}")(), **functions)
     except (OSError, AttributeError) as error:  # built for another system, or damaged
         found = f"{path.name} cannot be used: {type(error).__name__}"
     if isinstance(found, str):
@@ -130,15 +136,6 @@ def _loaded(path: Path) -> Kernels | str:
     else:
         logger.debug("compiled kernels: %s", found.level)
     return found
-
-
-def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:
-    """The functions of one level; the processor must have its instructions."""
-    functions = {}
-    for name, (arguments, result) in _FUNCTIONS.items():
-        function = functions[name] = getattr(library, f"tfm_{name}_{level}")
-        function.argtypes, function.restype = arguments, result
-    return Kernels(level, getattr(library, f"tfm_weight_offset_{level}")(), **functions)
 
 
 # Multiplications of a part: waking a thread costs about as much time as a fifth of them.
@@ -256,20 +253,22 @@ def pack_weights(integers: Tensor, offset: int) -> Tensor:
     return panels.transpose(1, 2).contiguous()
 
 
+@dataclass(frozen=True, slots=True)
 class NativeNorm:
     """(..., D) float32 to the same; see `torch.nn.LayerNorm`."""
 
-    def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
-        self._kernels, self.epsilon = kernels, norm.eps
-        self._gain, self._bias = norm.weight.detach(), norm.bias.detach()
-        self.addresses = self._gain.data_ptr(), self._bias.data_ptr()
-        """Of gain and bias."""
+    kernels: Kernels
+    gain: Tensor
+    bias: Tensor
+    epsilon: float
+    addresses: tuple[int, int]
+    """Of gain and bias."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., D) float32 to the same."""
         rows = x.contiguous()
         found = torch.empty_like(rows)
-        self._kernels.layer_norm(
+        self.kernels.layer_norm(
             rows.data_ptr(),
             rows.numel() // rows.size(-1),
             rows.size(-1),
@@ -284,55 +283,53 @@ class NativeNorm:
 class Lists:
     """The positions that each row reads."""
 
+    kernels: Kernels
     positions: Tensor  # (L, at least the longest) int32
     counts: Tensor  # (L,) int32
     of_rows: Tensor  # (R,) int32: the list of each row
 
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """What each query gathers.
 
-def attend_to_lists(kernels: Kernels, queries: Tensor, keys: Tensor, values: Tensor, lists: Lists) -> Tensor:
-    """What each query gathers.
+        Args:
+            queries: (R, H, K) float32; rows may be apart from each other in memory, heads may not.
+            keys, values: (P, G, K), in the same form.
 
-    Args:
-        kernels: of this processor.
-        queries: (R, H, K) float32; rows may be apart from each other in memory, heads may not.
-        keys, values: (P, G, K), in the same form.
-        lists: of the R rows.
-
-    Returns:
-        (R, H K).
-    """
-    num_rows, num_heads, width = queries.shape
-    num_groups = keys.size(1)
-    # The kernel reads the numbers of a row side by side in memory.
-    of_queries, of_keys, of_values = (
-        each if each.stride(2) == 1 and each.stride(1) == width else each.contiguous()
-        for each in (queries, keys, values)
-    )
-    found = torch.empty(num_rows, num_heads * width)
-    inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
-
-    def compute(first: int, end: int) -> int:
-        return kernels.attend(
-            inputs + first * stride * 4,
-            stride,
-            end - first,
-            num_groups,
-            num_heads // num_groups,
-            width,
-            of_keys.data_ptr(),
-            of_keys.stride(0),
-            of_values.data_ptr(),
-            of_values.stride(0),
-            lists.positions.data_ptr(),
-            lists.positions.stride(0),
-            lists.of_rows.data_ptr() + first * 4,
-            lists.counts.data_ptr(),
-            results + first * num_heads * width * 4,
+        Returns:
+            (R, H K).
+        """
+        num_rows, num_heads, width = queries.shape
+        num_groups = keys.size(1)
+        # The kernel reads the numbers of a row side by side in memory.
+        of_queries, of_keys, of_values = (
+            each if each.stride(2) == 1 and each.stride(1) == width else each.contiguous()
+            for each in (queries, keys, values)
         )
+        found = torch.empty(num_rows, num_heads * width)
+        inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
 
-    # The lists may be shorter than the room for them; this only chooses the number of threads.
-    in_parts(num_rows, 2 * num_rows * num_heads * width * lists.positions.size(1), compute)
-    return found
+        def compute(first: int, end: int) -> int:
+            return self.kernels.attend(
+                inputs + first * stride * 4,
+                stride,
+                end - first,
+                num_groups,
+                num_heads // num_groups,
+                width,
+                of_keys.data_ptr(),
+                of_keys.stride(0),
+                of_values.data_ptr(),
+                of_values.stride(0),
+                self.positions.data_ptr(),
+                self.positions.stride(0),
+                self.of_rows.data_ptr() + first * 4,
+                self.counts.data_ptr(),
+                results + first * num_heads * width * 4,
+            )
+
+        # The lists may be shorter than the room for them; this only chooses the number of threads.
+        in_parts(num_rows, 2 * num_rows * num_heads * width * self.positions.size(1), compute)
+        return found
 
 
 _LANES = 16  # as in lanes.h
@@ -349,62 +346,38 @@ class Labels(NamedTuple):
     of_pad: float
 
 
-def can_read(logits: Tensor) -> bool:
-    """Whether the kernels can read these logits, and write gradients in their place."""
-    return logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()
-
-
 def native_loss(
-    kernels: Kernels, logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, labels: Labels
-) -> tuple[Tensor, Tensor]:
-    """Replace logits (N, V) by the gradients of their losses; the losses and negative log-likelihoods, (N,) each.
-
-    Args:
-        kernels: of this processor.
-        logits: see `can_read`; those of the labels, and perhaps more rows, which stay as they are.
-        bias: (V,), added to the logits.
-        of_bias: (V,) float32; the sum of the gradients is added to it.
-        labels: of the first rows.
-    """
-    return _losses(kernels.loss, [logits], bias, of_bias, labels, num_workspaces=1)
-
-
-def native_twin_loss(
-    kernels: Kernels,
-    predictions: tuple[Tensor, Tensor],
-    bias: Tensor | None,
-    of_bias: Tensor | None,
-    labels: Labels,
-    factor: float,
-) -> tuple[Tensor, Tensor]:
-    """Replace the logits of two predictions, (N, V) each, by the gradients of the objective of R-Drop.
-
-    Returns:
-        For each pair of rows, the objective and the mean of both negative log-likelihoods, (N,) each. The objective is
-        the sum of both cross-entropies and of `factor` times both KL divergences.
-
-    Source: Liang et al. 2021, section 2.1.
-    """
-    return _losses(kernels.twin_loss, predictions, bias, of_bias, labels, factor, num_workspaces=4)
-
-
-def _losses(
-    kernel: Any,
     predictions: Sequence[Tensor],
     bias: Tensor | None,
     of_bias: Tensor | None,
     labels: Labels,
-    *factors: float,
-    num_workspaces: int,
-) -> tuple[Tensor, Tensor]:
-    """What a kernel makes of the rows of one or two predictions, (N, V) each.
+    factor: float | None = None,
+) -> tuple[Tensor, Tensor] | None:
+    """Replace the logits of one or two predictions, (N, V) each, by the gradients of their objective.
 
-    Each part of the rows has its own workspaces and its own sums, which are then added to `of_bias` in the order of the parts.
+    Args:
+        predictions: their first rows are those of the labels; further ones stay as they are.
+        bias: (V,), added to the logits.
+        of_bias: (V,) float32; the sum of the gradients is added to it.
+        labels: of the first rows.
+        factor: of both KL divergences of two predictions, which are added to both cross-entropies (Liang et al. 2021,
+            section 2.1); None: there is one prediction.
+
+    Returns:
+        For each row, or pair of rows, the objective and the (mean) negative log-likelihood, (N,) each. None: nothing is done,
+        because there are no kernels, or they cannot read these logits and write gradients in their place.
     """
+    kernels, is_narrow = find_kernels(), predictions[0].dtype == torch.bfloat16
+    is_read = all(one.is_contiguous() for one in predictions) and (is_narrow or predictions[0].dtype == torch.float32)
+    if kernels is None or not is_read:
+        return None
+    kernel, num_workspaces = (kernels.loss, 1) if factor is None else (kernels.twin_loss, 4)
+    factors = () if factor is None else (factor,)
     ids, *probabilities = labels
     offsets = None if bias is None else bias.float().contiguous()
     results = torch.empty(2, len(ids))
     width, row_bytes = predictions[0].size(1), predictions[0].element_size() * predictions[0].size(1)
+    # Each part of the rows has its own workspaces and its own sums, which are then added in the order of the parts.
     sums_of_parts: dict[int, Tensor] = {}
 
     def compute(first: int, end: int) -> int:
@@ -412,11 +385,11 @@ def _losses(
         sums = None if of_bias is None else sums_of_parts.setdefault(first, torch.zeros(width))
         kernel(
             *(one.data_ptr() + first * row_bytes for one in predictions),
-            predictions[0].dtype == torch.bfloat16,
+            is_narrow,
             end - first,
             width,
-            _address(offsets),
-            _address(sums),
+            None if offsets is None else offsets.data_ptr(),
+            None if sums is None else sums.data_ptr(),
             ids[first:end].data_ptr(),
             *probabilities,
             *factors,
@@ -431,17 +404,6 @@ def _losses(
         assert of_bias is not None
         of_bias += sums
     return results[0], results[1]
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
-
-
-def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:
-    """Replace each row of (R, V) float32 by its log-softmax; returns the same tensor."""
-    assert logits.is_contiguous()
-    kernels.log_softmax(logits.data_ptr(), *logits.shape)
-    return logits
 
 
 def native_recurrence(kernels: Kernels, projected: Tensor, states: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -25,9 +25,7 @@ from transformer_cli.acceleration.native_kernels import (
     Lists,
     NativeLinear,
     NativeNorm,
-    attend_to_lists,
     find_kernels,
-    log_softmax_,
     native_recurrence,
 )
 from transformer_cli.model.layers import (
@@ -86,28 +84,26 @@ def prepare_linear(
     """
     wide, wide_bias = _joined(layers, scales)
     weight, bias = wide.to(dtype), None if wide_bias is None else wide_bias.to(dtype)
-    if not _packs(dtype):
+    operators = torch.ops.mkldnn
+    # Whether PyTorch's oneDNN has a layout of its own for weights of this type on this machine.
+    is_packed = torch.backends.mkldnn.is_available() and hasattr(operators, "_linear_pointwise")
+    if not is_packed or not (dtype == torch.float32 or operators._is_mkldnn_bf16_supported()):
         finish = Tensor.relu_ if has_relu else unchanged
         return lambda x: finish(F.linear(x.to(dtype), weight, bias))
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight, _ROWS)
-    multiply, after = torch.ops.mkldnn._linear_pointwise, "relu" if has_relu else "none"
+    packed = operators._reorder_linear_weight(weight, _ROWS)
+    multiply, after = operators._linear_pointwise, "relu" if has_relu else "none"
+    is_small = dtype == torch.float32 and weight.numel() <= _SMALL_WEIGHT and weight.size(1) <= _SMALL_WIDTH
+    most_rows = _SMALL_PRODUCT // weight.numel() if is_small else -1
 
     def product(x: Tensor) -> Tensor:
-        return multiply(x.to(dtype), packed, bias, after, [], "")
-
-    if dtype != torch.float32 or weight.numel() > _SMALL_WEIGHT or weight.size(1) > _SMALL_WIDTH:
-        return product
-    most_rows = _SMALL_PRODUCT // weight.numel()
-
-    def small_or_large(x: Tensor) -> Tensor:
         num_rows = len(x)
         if num_rows > most_rows:
-            return product(x)
+            return multiply(x.to(dtype), packed, bias, after, [], "")
         missing = max(0, _FEWEST_ROWS - num_rows)
         found = F.linear(F.pad(x, (0, 0, 0, missing)) if missing else x, weight, bias)[:num_rows]
         return found.relu_() if has_relu else found
 
-    return small_or_large
+    return product
 
 
 def prepare_quantised(layers: Sequence[AnyLinear], *, scales: Sequence[float] = (), has_relu: bool = False) -> Linear:
@@ -169,14 +165,6 @@ def unchanged(x: Tensor) -> Tensor:
     return x
 
 
-def _packs(dtype: torch.dtype) -> bool:
-    """Whether PyTorch's oneDNN has a layout of its own for weights of this type on this machine."""
-    operators = torch.ops.mkldnn
-    if not torch.backends.mkldnn.is_available() or not hasattr(operators, "_linear_pointwise"):
-        return False
-    return dtype == torch.float32 or bool(operators._is_mkldnn_bf16_supported())
-
-
 Prepare = Callable[..., Linear]
 """`prepare_quantised`, or `prepare_linear` of a dtype."""
 
@@ -189,8 +177,8 @@ class Heads(NamedTuple):
     values: Tensor  # (N, G, K)
 
 
-ReadItself = Callable[[Heads], Tensor]
-"""Heads of N positions to what each gathers, (N, H K)."""
+ReadItself = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The `Heads` of N positions to what each gathers, (N, H K)."""
 
 
 class PreparedAttention:
@@ -201,11 +189,10 @@ class PreparedAttention:
         self.num_groups = attention.num_kv_heads  # G
         self.group_size = attention.num_heads // attention.num_kv_heads  # g
         self.width = attention.query.out_features // attention.num_heads  # K
-        # A norm of queries would undo the factor.
-        is_normed = not isinstance(attention.query_norm, nn.Identity)
-        factor = 1.0 / math.sqrt(self.width)
-        self._late_factor = factor if is_normed else None
-        in_weights = 1.0 if is_normed else factor
+        self.is_normed = not isinstance(attention.query_norm, nn.Identity)
+        """Whether queries and keys have a norm. It would undo a factor in the weights, so queries are divided after it."""
+        self.factor = 1.0 / math.sqrt(self.width)
+        in_weights = 1.0 if self.is_normed else self.factor
         keys_values = [attention.key, attention.value]
         if reads_itself:
             scales = [in_weights, 1.0, 1.0]
@@ -219,26 +206,18 @@ class PreparedAttention:
         """Of attention to itself, (N * length, D) with the positions of a sequence side by side."""
         groups = self.num_groups
         sizes = [groups * self.group_size, groups, groups]
-        heads = self.project(x).view(-1, sum(sizes), self.width).split(sizes, dim=1)
-        queries, keys, values = self._scaled(heads[0]), self.module.key_norm(heads[1]), heads[2]
+        queries, keys, values = self.project(x).view(-1, sum(sizes), self.width).split(sizes, dim=1)
+        if self.is_normed:
+            queries, keys = self.module.query_norm(queries) * self.factor, self.module.key_norm(keys)
         if rotation is not None:
             queries, keys = (_rotated(each, rotation, length) for each in (queries, keys))
         return Heads(queries, keys, values)
-
-    def queries(self, x: Tensor) -> Tensor:
-        """Of attention to a source: (N, D) to (N, H, K)."""
-        return self._scaled(self.project(x).view(x.size(0), -1, self.width))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """(N, D), positions of sources, to keys and values, (N, G, K) each."""
         heads = self.project_source(memory).view(len(memory), 2, self.num_groups, self.width)
         keys, values = heads.unbind(1)
         return self.module.key_norm(keys), values
-
-    def _scaled(self, queries: Tensor) -> Tensor:
-        """Normalised, and divided by sqrt(K)."""
-        normed = self.module.query_norm(queries)
-        return normed if self._late_factor is None else normed * self._late_factor
 
 
 def _rotated(heads: Tensor, rotation: Rotation, length: int) -> Tensor:
@@ -272,7 +251,7 @@ class PreparedEncoderLayer:
 
     def __init__(self, layer: Any, prepare: Prepare, kernels: Kernels | None) -> None:
         assert isinstance(layer, EncoderLayer)
-        self.residual = _PLACEMENTS[layer.residual]
+        self.add, self.is_pre = _PLACEMENTS[layer.residual], layer.residual is pre
         self.attention_norm = prepare_norm(layer.self_attention_norm, kernels)
         self.feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
         self.attention = PreparedAttention(layer.self_attention, prepare, reads_itself=True)
@@ -280,15 +259,12 @@ class PreparedEncoderLayer:
 
     def __call__(self, x: Tensor, read: ReadItself, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
-        attention, length = self.attention, x.size(1)
-
-        def attend(x: Tensor) -> Tensor:
-            return attention.output(read(attention.heads(x, rotation, length)))
-
-        rows = x.flatten(0, 1)
-        rows = self.residual(rows, attend, self.attention_norm)
-        rows = self.residual(rows, self.feed_forward, self.feed_forward_norm)
-        return rows.view_as(x)
+        rows, attention = x.flatten(0, 1), self.attention
+        inner = self.attention_norm(rows) if self.is_pre else rows
+        gathered = read(*attention.heads(inner, rotation, x.size(1)))
+        rows = self.add(rows, attention.output(gathered), self.attention_norm)
+        inner = self.feed_forward_norm(rows) if self.is_pre else rows
+        return self.add(rows, self.feed_forward(inner), self.feed_forward_norm).view_as(x)
 
 
 class PreparedSsru:
@@ -318,7 +294,7 @@ class PreparedDecoderLayer:
 
     def __init__(self, layer: Any, prepare: Prepare, kernels: Kernels | None) -> None:
         assert isinstance(layer, DecoderLayer)
-        self.residual = _PLACEMENTS[layer.residual]
+        self.add, self.is_pre = _PLACEMENTS[layer.residual], layer.residual is pre
         self.target_norm = prepare_norm(layer.ssru_norm or layer.self_attention_norm, kernels)
         self.cross_attention_norm = prepare_norm(layer.cross_attention_norm, kernels)
         self.feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
@@ -348,37 +324,40 @@ class PreparedDecoderLayer:
             cells: the SSRU of each layer: (R, D) float32, or None before the first step; this layer replaces its own.
             number: of this layer.
         """
-        of_target, of_source = self.self_attention, self.cross_attention
-
-        def attend_to_target(x: Tensor) -> Tensor:
-            if self.ssru is not None:
-                return self.ssru.step(x, cells, number)
+        inner = self.target_norm(x) if self.is_pre else x
+        if self.ssru is not None:
+            found = self.ssru.step(inner, cells, number)
+        else:
+            of_target = self.self_attention
             assert of_target is not None
-            return of_target.output(reading.read_target(number, of_target.heads(x, rotation, 1)))
+            found = of_target.output(reading.read_target(number, of_target.heads(inner, rotation, 1)))
+        x = self.add(x, found, self.target_norm)
 
-        def attend_to_source(x: Tensor) -> Tensor:
-            return of_source.output(reading.read_source(number, of_source.queries(x)))
+        of_source = self.cross_attention
+        inner = self.cross_attention_norm(x) if self.is_pre else x
+        queries = of_source.project(inner).view(len(x), -1, of_source.width)  # (R, H, K)
+        if of_source.is_normed:
+            queries = of_source.module.query_norm(queries) * of_source.factor
+        x = self.add(x, of_source.output(reading.read_source(number, queries)), self.cross_attention_norm)
 
-        x = self.residual(x, attend_to_target, self.target_norm)
-        x = self.residual(x, attend_to_source, self.cross_attention_norm)
-        return self.residual(x, self.feed_forward, self.feed_forward_norm)
+        inner = self.feed_forward_norm(x) if self.is_pre else x
+        return self.add(x, self.feed_forward(inner), self.feed_forward_norm)
 
 
-def _pre(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
-    found = sublayer(norm(x))
+def _pre(x: Tensor, found: Tensor, _: Function) -> Tensor:
     return found.add_(x) if found.dtype == x.dtype else x + found
 
 
-def _post(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
-    found = sublayer(x)
+def _post(x: Tensor, found: Tensor, norm: Function) -> Tensor:
     return norm(found.add_(x) if found.dtype == x.dtype else x + found)
 
 
-def _residual_of_normed(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
-    return x + norm(sublayer(x))
+def _residual_of_normed(x: Tensor, found: Tensor, norm: Function) -> Tensor:
+    return x + norm(found)
 
 
-# The same as those of layers.py, without dropout; a sum takes the place of what the sub-layer found, if its dtype allows that.
+# The same as those of layers.py, without dropout, from what the sub-layer found; before `pre`, it read norm(x). A sum takes the
+# place of what it found, if its dtype allows that.
 _PLACEMENTS = {pre: _pre, post: _post, residual_of_normed: _residual_of_normed}
 
 
@@ -386,7 +365,8 @@ def prepare_norm(norm: Any, kernels: Kernels | None) -> Function:
     """The norm as one call of a kernel; the module itself if it is of another kind, or without kernels."""
     if kernels is None or not isinstance(norm, nn.LayerNorm):
         return cast(Function, norm)
-    return NativeNorm(kernels, norm)
+    gain, bias = norm.weight.detach(), norm.bias.detach()
+    return NativeNorm(kernels, gain, bias, norm.eps, (gain.data_ptr(), bias.data_ptr()))
 
 
 # The Transformer of prepared layers.
@@ -444,12 +424,12 @@ class PreparedTransformer:
         """See `Transformer.encode`; each source has at least one token."""
         with torch.autocast("cpu", enabled=False):
             x = self.model.embed_source(source_ids)
-            rotation, kernels = self.model.rotation(x), self.kernels
-            read = (
-                read_sources(source_mask, len(x))
-                if kernels is None
-                else read_listed_sources(kernels, source_ids.shape, source_mask)
-            )
+            rotation = self.model.rotation(x)
+            if self.kernels is None:
+                read = read_sources(source_mask, len(x))
+            else:
+                of_positions = torch.arange(len(x), dtype=torch.int32).repeat_interleave(x.size(1))
+                read = lists_of_sources(self.kernels, source_ids.shape, source_mask, of_positions).attend
             for layer in self.encoder:
                 x = layer(x, read, rotation)
             return self.encoder_norm(x)
@@ -493,7 +473,9 @@ class PreparedDecoderState:
             if self._is_hidden is not None:
                 logits.masked_fill_(self._is_hidden, lowest(logits.dtype))
             if self._kernels is not None:
-                return log_softmax_(self._kernels, logits)
+                assert logits.is_contiguous()
+                self._kernels.log_softmax(logits.data_ptr(), *logits.shape)  # in place
+                return logits
             return logits.log_softmax(-1)
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
@@ -510,21 +492,14 @@ class PreparedDecoderState:
 _ROOM_IN_LISTS = 32  # steps for which new lists have room; full ones double
 
 
-def read_listed_sources(kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None) -> ReadItself:
-    """Each position of a source reads the real positions of its source; shape and mask are (B, S)."""
+def lists_of_sources(kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None, of_rows: Tensor) -> Lists:
+    """For each source the list of its real positions; shape and mask are (B, S)."""
     num_sources, length = shape
-    of_rows = torch.arange(num_sources, dtype=torch.int32).repeat_interleave(length)
-    lists = Lists(*_of_sources(num_sources, length, source_mask), of_rows)
-    return lambda heads: attend_to_lists(kernels, *heads, lists)
-
-
-def _of_sources(num_sources: int, length: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """For each source its real positions, (B, S) int32, and how many they are, (B,) int32."""
     positions = torch.arange(num_sources * length, dtype=torch.int32).view(num_sources, length)
-    if mask is None:
-        return positions, torch.full((num_sources,), length, dtype=torch.int32)
-    real_first = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-    return positions.gather(1, real_first), mask.sum(1, dtype=torch.int32)
+    if source_mask is None:
+        return Lists(kernels, positions, torch.full((num_sources,), length, dtype=torch.int32), of_rows)
+    real_first = source_mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+    return Lists(kernels, positions.gather(1, real_first), source_mask.sum(1, dtype=torch.int32), of_rows)
 
 
 class ListedDecoding:
@@ -544,12 +519,11 @@ class ListedDecoding:
             memory: (B, S, D).
             source_mask: (B, S), as in `Transformer.encode`.
         """
-        num_sources, length, _ = memory.shape
-        self._kernels = kernels
+        self._kernels, num_sources = kernels, len(memory)
         rows = memory.flatten(0, 1)
         self._sources = [layer.cross_attention.keys_and_values(rows) for layer in layers]
-        self._of_sources = _of_sources(num_sources, length, source_mask)
-        self._source_lists = Lists(*self._of_sources, torch.arange(num_sources, dtype=torch.int32))
+        of_rows = torch.arange(num_sources, dtype=torch.int32)
+        self._source_lists = lists_of_sources(kernels, memory.shape[:2], source_mask, of_rows)
         # Of each layer (room, G, K), in the order in which positions were appended; None before the first one.
         self._keys: list[Tensor | None] = [None] * len(layers)
         self._values: list[Tensor | None] = [None] * len(layers)
@@ -566,33 +540,30 @@ class ListedDecoding:
         self._length += 1
         counts = torch.full((num_rows,), self._length, dtype=torch.int32)
         own = torch.arange(num_rows, dtype=torch.int32)
-        self._target_lists = Lists(self._positions, counts, own)
+        self._target_lists = Lists(self._kernels, self._positions, counts, own)
 
     def read_target(self, number: int, heads: Heads) -> Tensor:
         """Of layer `number`: store keys and values, then attend to those of each hypothesis."""
-        keys = self._keys[number] = self._stored(self._keys[number], heads.keys)
-        values = self._values[number] = self._stored(self._values[number], heads.values)
-        return attend_to_lists(self._kernels, heads.queries, keys, values, self._target_lists)
+        num_rows, end = len(heads.keys), self._num_positions
+        first, stored = end - num_rows, list[Tensor]()
+        for buffers, newest in ((self._keys, heads.keys), (self._values, heads.values)):
+            buffer = buffers[number]
+            if buffer is None or end > len(buffer):
+                larger = newest.new_empty(max(_ROOM_IN_LISTS * num_rows, 2 * end), *newest.shape[1:])
+                if buffer is not None:
+                    larger[:first] = buffer[:first]
+                buffer = buffers[number] = larger
+            buffer[first:end] = newest  # behind all others
+            stored.append(buffer)
+        return self._target_lists.attend(heads.queries, *stored)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
         """Of layer `number`: attend to the source of each row."""
-        return attend_to_lists(self._kernels, queries, *self._sources[number], self._source_lists)
+        return self._source_lists.attend(queries, *self._sources[number])
 
     def select(self, rows: Tensor, *, keeps_sources: bool) -> None:
         """New row i is old row `rows[i]`; keys and values stay where they are."""
         self._positions = self._positions[rows]
         if not keeps_sources:
-            of_rows = self._source_lists.of_rows[rows]
-            self._source_lists = Lists(*self._of_sources, of_rows)
-
-    def _stored(self, buffer: Tensor | None, newest: Tensor) -> Tensor:
-        """The buffer, or a larger one, with the rows of the newest positions, (R, G, K), behind all others."""
-        num_rows, end = len(newest), self._num_positions
-        first = end - num_rows
-        if buffer is None or end > len(buffer):
-            larger = newest.new_empty(max(_ROOM_IN_LISTS * num_rows, 2 * end), *newest.shape[1:])
-            if buffer is not None:
-                larger[:first] = buffer[:first]
-            buffer = larger
-        buffer[first:end] = newest
-        return buffer
+            lists = self._source_lists
+            self._source_lists = Lists(lists.kernels, lists.positions, lists.counts, lists.of_rows[rows])

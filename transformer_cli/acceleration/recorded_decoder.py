@@ -126,9 +126,8 @@ class _Buffers:
             if cache.state is not None:
                 self._states[layer, :num_rows] = cache.state
             else:
-                keys, values = cache.targets
-                self._targets[2 * layer, :num_rows, :, :length] = keys
-                self._targets[2 * layer + 1, :num_rows, :, :length] = values
+                self._targets[2 * layer, :num_rows, :, :length] = cache.keys[:, :, :length]
+                self._targets[2 * layer + 1, :num_rows, :, :length] = cache.values[:, :, :length]
         self._is_source[:num_rows, :source_length] = True if is_source is None else is_source
         self._is_source[:num_rows, source_length:] = False
         self._rows.copy_(self._identity)

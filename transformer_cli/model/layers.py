@@ -204,7 +204,7 @@ def rotation_at(start: int, num_positions: int, width: int, like: Tensor, *, div
     return Rotation(sines[start:end], cosines[start:end])
 
 
-def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
+def rotate(x: Tensor, rotation: Rotation) -> Tensor:
     """(B, H, T, K) to the same shape: columns 2i and 2i + 1 are rotated by position / 10000^(2i / K).
 
     For queries and keys of self-attention only: their dot product then depends on the distance of two
@@ -212,8 +212,6 @@ def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
 
     Source: Su et al. 2021, equation 34.
     """
-    if rotation is None:
-        return x
     even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
     turned_even = even * rotation.cosines - odd * rotation.sines
     turned_odd = odd * rotation.cosines + even * rotation.sines
@@ -350,6 +348,9 @@ class MultiHeadAttention(nn.Module):
     and keys: after Henry et al. 2020 (L2 norm, one learned scale) and Dehghani et al. 2023 (LayerNorm); here RMSNorm.
     """
 
+    attend: Callable[..., Tensor] = staticmethod(scaled_dot_product_attention)
+    """The twins of acceleration/ have their own."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         width, has_bias = config.head_width, config.attention_bias
@@ -384,12 +385,8 @@ class MultiHeadAttention(nn.Module):
         if isinstance(context, Tensor):
             context = self.keys_and_values(context, rotation)
         keys, values = (self._repeat_for_groups(heads) for heads in context)  # (B, H, C, K)
-        heads = self.attend(queries, keys, values, mask)  # (B, H, Q, K)
+        heads = self.attend(queries, keys, values, mask, self.dropout)  # (B, H, Q, K)
         return self.output(heads.transpose(1, 2).flatten(2))  # the heads joined: (B, Q, H K)
-
-    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """See `scaled_dot_product_attention`."""
-        return scaled_dot_product_attention(queries, keys, values, mask, self.dropout)
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> KeysValues:
         """(B, C, D) to keys and values, both (B, G, C, K)."""
@@ -410,12 +407,14 @@ class MultiHeadAttention(nn.Module):
 
     def _queries(self, queries: Tensor, rotation: Rotation | None) -> Tensor:
         """(B, Q, H K) to (B, H, Q, K), normalised and rotated if the config says so."""
-        return rotate(self.query_norm(_split_heads(queries, self.num_heads)), rotation)
+        heads = self.query_norm(queries.unflatten(-1, (self.num_heads, -1)).transpose(1, 2))
+        return heads if rotation is None else rotate(heads, rotation)
 
     def _keys_and_values(self, keys: Tensor, values: Tensor, rotation: Rotation | None) -> KeysValues:
         """(B, C, G K) both to (B, G, C, K); the keys are normalised and rotated as the queries are."""
-        keys = rotate(self.key_norm(_split_heads(keys, self.num_kv_heads)), rotation)
-        return keys, _split_heads(values, self.num_kv_heads)
+        keys, values = (one.unflatten(-1, (self.num_kv_heads, -1)).transpose(1, 2) for one in (keys, values))
+        keys = self.key_norm(keys)
+        return keys if rotation is None else rotate(keys, rotation), values
 
     def _repeat_for_groups(self, heads: Tensor) -> Tensor:
         """(B, G, C, K) to (B, H, C, K): each head once for each query head of its group."""
@@ -427,11 +426,6 @@ def aligning_weights(weights: Tensor, config: ModelConfig) -> Tensor:
     """(B, H, T, S) weights of cross-attention to those that align words, (B, T, S): of the head that the config names, or their mean."""
     head = config.alignment_head
     return weights[:, head] if isinstance(head, int) else weights.mean(1)
-
-
-def _split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """(B, C, H K) to (B, H, C, K)."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
 def causal_mask(num_positions: int, device: torch.device | None = None) -> Tensor:
@@ -458,15 +452,11 @@ class LayerCache:
     def __init__(self, source: KeysValues) -> None:
         # Contiguous, because attention reads them at each step.
         self.source = source[0].contiguous(), source[1].contiguous()  # both (R, G, S, K)
-        self._keys = self._values = source[0][:, :, :0]  # buffers, filled up to _length
+        self.keys = self.values = source[0][:, :, :0]
+        """Of the target, (R, G, room, K); the first positions are those so far."""
         self._length = 0
         self.state: Tensor | None = None
         """(R, D), the cell state of an SSRU; None without one."""
-
-    @property
-    def targets(self) -> KeysValues:
-        """The keys and values of the target so far, both (R, G, T, K)."""
-        return self._keys[:, :, : self._length], self._values[:, :, : self._length]
 
     def stepped(self, ssru: SSRU, x: Tensor) -> Tensor:
         """The output of an SSRU for the newest position, (R, 1, D) to the same; the cell state moves on."""
@@ -475,18 +465,18 @@ class LayerCache:
 
     def extend_target(self, newest: KeysValues) -> KeysValues:
         """Append the keys and values of the newest position, (R, G, 1, K); returns all so far, (R, G, T, K)."""
-        if self._length == self._keys.size(2):
-            room = self._keys.new_empty(*self._keys.shape[:2], _ROOM, self._keys.size(3))
-            self._keys = torch.cat([self._keys, room], dim=2)
-            self._values = torch.cat([self._values, room], dim=2)
-        self._keys[:, :, self._length] = newest[0][:, :, 0]
-        self._values[:, :, self._length] = newest[1][:, :, 0]
+        if self._length == self.keys.size(2):
+            room = self.keys.new_empty(*self.keys.shape[:2], _ROOM, self.keys.size(3))
+            self.keys = torch.cat([self.keys, room], dim=2)
+            self.values = torch.cat([self.values, room], dim=2)
+        self.keys[:, :, self._length] = newest[0][:, :, 0]
+        self.values[:, :, self._length] = newest[1][:, :, 0]
         self._length += 1
-        return self.targets
+        return self.keys[:, :, : self._length], self.values[:, :, : self._length]
 
     def select(self, rows: Tensor, *, keeps_source: bool = False) -> None:
         """New row i is old row `rows[i]`; if `keeps_source`, the keys and values of the source stay in their places."""
-        self._keys, self._values = self._keys[rows], self._values[rows]
+        self.keys, self.values = self.keys[rows], self.values[rows]
         self.state = None if self.state is None else self.state[rows]
         if not keeps_source:
             self.source = self.source[0][rows], self.source[1][rows]
@@ -552,23 +542,20 @@ class TokenCutoff(WordDropout):
         return torch.cat([embedded[:num_whole], cut])
 
 
-def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float, **named: Any) -> Tensor:
-    """LayerDrop: the output of a layer; in training, with probability `share`, its input.
+def is_skipped(layer: nn.Module, share: float) -> bool:
+    """LayerDrop: whether a pass skips a layer, in training only, with probability `share`.
 
     One number decides for the whole batch. It comes from the CPU, on any device, so no step waits for a GPU.
 
-    Args:
-        layer: maps x, (B, T, D), to the same shape.
-        arguments, named: what else the layer takes.
-        share: the probability with which the layer is skipped.
-
     Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section 3.2.
     """
-    if share > 0.0 and layer.training and float(torch.rand((), device="cpu")) < share:
-        skipped: Any = _Skipped
-        inputs = (one for one in arguments if isinstance(one, Tensor))
-        return skipped.apply(x, *layer.parameters(), *inputs)
-    return layer(x, *arguments, **named)
+    return layer.training and float(torch.rand((), device="cpu")) < share
+
+
+def skipped(layer: nn.Module, x: Tensor, *others: Tensor) -> Tensor:
+    """What a skipped layer makes of x, (B, T, D): x; `others` are its other inputs that may have a gradient."""
+    apply: Any = _Skipped.apply
+    return apply(x, *layer.parameters(), *others)
 
 
 class _Skipped(torch.autograd.Function):

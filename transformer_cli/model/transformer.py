@@ -17,14 +17,15 @@ from transformer_cli.model.layers import (
     Rotation,
     WordDropout,
     aligning_weights,
-    applied,
     at_least_float32,
     build_norm,
     build_positions,
     causal_mask,
     initialize,
+    is_skipped,
     padding_mask,
     rotation_at,
+    skipped,
 )
 from transformer_cli.process.errors import ConfigError
 
@@ -45,7 +46,10 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
         for layer in self.layers:
-            x = applied(layer, x, mask, rotation, share=self.layer_dropout)
+            if self.layer_dropout > 0.0 and is_skipped(layer, self.layer_dropout):
+                x = skipped(layer, x)
+            else:
+                x = layer(x, mask, rotation)
         return self.norm(x)
 
 
@@ -68,10 +72,12 @@ class Decoder(nn.Module):
         observers: Observers = _NOBODY,
     ) -> Tensor:
         """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
-        masks = target_mask, source_mask
         for number, layer in enumerate(self.layers):
-            observed = {"observe": observers[number]} if number in observers else {}
-            x = applied(layer, x, memory, *masks, rotation, share=self.layer_dropout, **observed)
+            if self.layer_dropout > 0.0 and is_skipped(layer, self.layer_dropout):
+                x = skipped(layer, x, memory)
+            else:
+                observed = {"observe": observers[number]} if number in observers else {}
+                x = layer(x, memory, target_mask, source_mask, rotation, **observed)
         return self.norm(x)
 
 
@@ -106,7 +112,8 @@ class Transformer(nn.Module):
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)
-        initialize(self, config)
+        if not self.output.weight.is_meta:  # a model on the meta device has shapes, but no numbers
+            initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
     def forward(self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor) -> Tensor:
@@ -118,7 +125,7 @@ class Transformer(nn.Module):
                 a faster kernel.
             decoder_input_ids: (B, T) int64, [SOS] and then the target; padding, if any, on the right.
         """
-        return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
+        return self.output(self.decoder_output(source_ids, source_mask, decoder_input_ids))
 
     def decoder_output(
         self,
