@@ -139,15 +139,15 @@ def test_equal_translations_keep_every_byte_and_others_every_element(paragraph: 
     data = odt(paragraph)
     assert done(read_odt(data), Identity()).data == data
     before = Counter(each.tag for each in etree.fromstring(unpacked(data)["content.xml"].encode()).iter())
-    # Two equal spans in the middle of a word become one; a capital letter begins another word.
-    before[SPAN] -= len(re.findall(r"(?<=[^\s>])</text:span><text:span>(?=[^\sA<])", paragraph))
+    beside_each_other = paragraph.count("</text:span><text:span>")
     for translator in (UPPER, REVERSED):
         after = etree.fromstring(unpacked(done(read_odt(data), translator).data)["content.xml"].encode())
         found = Counter(each.tag for each in after.iter())
-        # Several spaces between two words are left out where they would stand before or behind all words.
+        # Several spaces between two words are left out where they would stand before or behind all words, and two equal
+        # spans can become one.
         assert found[SPACE] <= before[SPACE]
-        found[SPACE] = before[SPACE]
-        assert +found == +before
+        assert before[SPAN] - beside_each_other <= found[SPAN] <= before[SPAN]
+        assert {**found, SPACE: 0, SPAN: 0} == {**before, SPACE: 0, SPAN: 0}
 
 
 def test_an_element_of_spaces_divides_words() -> None:
