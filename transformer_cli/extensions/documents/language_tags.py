@@ -1,6 +1,6 @@
-"""The language that a text has in office documents, by which programs check its spelling: that of the translation afterwards."""
+"""The language that a text has in office documents and subtitles, by which programs check its spelling: that of the translation afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from transformer_cli.config.data import Direction
@@ -31,9 +31,9 @@ def word_language_edits(xml: XmlText) -> list[Edit]:
             for name in element.attributes:
                 if (local := name.rpartition(":")[2]) in _OF_WORD:
                     is_usual = local == "val" and element.start in usual
-                    edits += _edit_of(xml, element, name, partial(_code, is_usual=is_usual))
+                    edits += _edit_of(xml, element, name, partial(language_after, is_usual=is_usual))
         elif element.local in ("rPr", "endParaRPr", "defRPr"):
-            edits += _edit_of(xml, element, "lang", partial(_code, is_usual=False))
+            edits += _edit_of(xml, element, "lang", language_after)
     return edits
 
 
@@ -60,7 +60,7 @@ def odf_language_edits(xml: XmlText) -> list[Edit]:
     return edits
 
 
-def _edit_of(xml: XmlText, element: Element, name: str, replacement: "partial[str]") -> list[Edit]:
+def _edit_of(xml: XmlText, element: Element, name: str, replacement: Callable[..., str]) -> list[Edit]:
     place = place_of_attribute(xml, element, name)
     if place is None:
         return []
@@ -75,7 +75,12 @@ def _is_changed(given: str, languages: Direction, *, is_usual: bool) -> bool:
     return is_usual or named == source
 
 
-def _code(given: str, languages: Direction, *, is_usual: bool) -> str:
+def language_after(given: str, languages: Direction, *, is_usual: bool = False) -> str:
+    """The code of a language in a translated file: the target language in place of the source language.
+
+    Args:
+        is_usual: whether it is that of all text which names no other one, and changes whatever it was.
+    """
     return languages.target if _is_changed(given, languages, is_usual=is_usual) else given
 
 
