@@ -33,7 +33,7 @@ def word_language_edits(xml: XmlText) -> list[Edit]:
                     is_usual = local == "val" and element.start in usual
                     edits += _edit_of(xml, element, name, partial(language_after, is_usual=is_usual))
         elif element.local in ("rPr", "endParaRPr", "defRPr"):
-            edits += _edit_of(xml, element, "lang", language_after)
+            edits += language_edits_of(xml, element, "lang")
     return edits
 
 
@@ -60,6 +60,11 @@ def odf_language_edits(xml: XmlText) -> list[Edit]:
     return edits
 
 
+def language_edits_of(xml: XmlText, element: Element, name: str) -> list[Edit]:
+    """The edit of an attribute that names the language of a text; none if the element has no such attribute."""
+    return _edit_of(xml, element, name, language_after)
+
+
 def _edit_of(xml: XmlText, element: Element, name: str, replacement: Callable[..., str]) -> list[Edit]:
     place = place_of_attribute(xml, element, name)
     if place is None:
@@ -69,7 +74,7 @@ def _edit_of(xml: XmlText, element: Element, name: str, replacement: Callable[..
 
 def _is_changed(given: str, languages: Direction, *, is_usual: bool) -> bool:
     source, target = map(primary_language, languages)
-    named = primary_language(given)
+    named = primary_language(given.strip())
     if source == target or named == target or named in _NO_LANGUAGE:
         return False
     return is_usual or named == source
