@@ -99,16 +99,16 @@ def _path_of_book(container: XmlText) -> str:
 def _without_numbers_of_pages(page: SplicedDocument) -> SplicedDocument:
     """A page without the texts in a list of the pages of the printed book, such as iv and 12."""
     text, place = page.content.text, 0
-    slots = page.slots
     while (found := _LIST_OF_PAGES.search(text, place)) is not None:
         place = found.end()
         tag = text.rfind("<", max(0, place - _LONGEST_TAG), place)
         if tag < 0 or not text.startswith("<nav", tag):
             continue
         end = text.find("</nav", place)
-        start, place = text.find("<ol", place, end), max(place, end)
-        slots = tuple(slot for slot in slots if not 0 <= start <= slot.start < end)
-    return page if slots is page.slots else replace(page, slots=slots)
+        start = text.find("<ol", place, end)
+        slots = tuple(slot for slot in page.slots if not 0 <= start <= slot.start < end)
+        return replace(page, slots=slots)
+    return page
 
 
 def _items(package: XmlText, folder: str) -> list[tuple[str, str, bool]]:
