@@ -621,6 +621,14 @@ def test_words_beside_the_numbers_of_a_list_are_translated(level: str, expected:
     assert done(read_docx(data), Identity()).data == data
 
 
+def test_the_numbers_of_several_levels_move_together() -> None:
+    part = f'<w:numbering xmlns:w="{W}"><w:lvl><w:lvlText w:val="%s"/></w:lvl></w:numbering>'
+    data = docx(run("A list"), numbering=part % "Section %1.%2:")
+    label = read_docx(data).segments[-1]
+    assert [piece if isinstance(piece, str) else piece.raw for piece in label.pieces] == ["Section ", "%1.%2", ":"]
+    assert unpacked(done(read_docx(data), REVERSED).data)["word/numbering.xml"] == part % "%1.%2: SECTION"
+
+
 @pytest.mark.parametrize(
     ("paragraph", "expected"),
     [

@@ -15,8 +15,8 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.xml import Element, XmlText, as_attribute, escaped_xml, place_of_attribute
 
 _NAME_OF_PICTURE = re.compile(r"\.(?:png|jpe?g|gif|bmp|emf|wmf|svg|tiff?|webp)\s*\Z", re.IGNORECASE)
-# The number of a level: %1 in Word, %1% in LibreOffice.
-_NUMBER = re.compile(r"%\d%?")
+# The number of a level: %1 in Word, %1% in LibreOffice; those of several levels, such as %1.%2, are one.
+_NUMBER = re.compile(r"%\d%?(?:[^\w\s%]*%\d%?)*")
 # One letter alone is a mark, such as the o of a list in Word.
 _WORD = re.compile(r"[^\W\d_]{2}")
 
