@@ -178,3 +178,24 @@ def test_plurals_that_lack_forms_of_the_target_language_are_named_once(
 def test_a_plural_without_forms_lacks_none(caplog: pytest.LogCaptureFixture) -> None:
     read_android(b'<resources><plurals name="x"/></resources>', ReadingOptions(target_language="it"))
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "expected"),
+    [
+        ("theme_values", ("light", "dark", "follow_system"), ("light", "dark", "follow_system")),
+        ("sortEntryValues", ("NAME", "DATE"), ("NAME", "DATE")),
+        ("sort_keys", ("by name", "date"), ("BY NAME", "DATE")),
+        ("our_values", ("Trust", "care"), ("TRUST", "CARE")),
+        ("theme_entries", ("light", "dark"), ("LIGHT", "DARK")),
+        ("monkeys", ("gorilla", "baboon"), ("GORILLA", "BABOON")),
+    ],
+)
+def test_the_values_of_choices_stay_beside_their_texts(
+    name: str, items: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    def file(texts: tuple[str, ...]) -> str:
+        inner = "".join(f"<item>{each}</item>" for each in texts)
+        return f'<resources><string-array name="{name}">{inner}</string-array></resources>'
+
+    assert translated(read_android(file(items).encode())) == file(expected)

@@ -372,11 +372,11 @@ def with_diagram(paragraph: str) -> bytes:
     [
         (
             '<a:pPr/><a:r><a:rPr lang="en-US" dirty="0"/><a:t>The big house</a:t></a:r><a:endParaRPr/>',
-            '<a:pPr/><a:r><a:rPr lang="en-US" dirty="0"/><a:t>HOUSE BIG THE</a:t></a:r><a:endParaRPr/>',
+            '<a:pPr/><a:r><a:rPr lang="it" dirty="0"/><a:t>HOUSE BIG THE</a:t></a:r><a:endParaRPr/>',
         ),
         (
             '<a:r><a:rPr lang="en-US"/><a:t>The ho</a:t></a:r><a:r><a:rPr lang="it"/><a:t>use is </a:t></a:r><a:r><a:rPr b="1" err="1"/><a:t>big</a:t></a:r>',
-            f'<a:r><a:rPr lang="en-US"/>{EMPTY}</a:r><a:r><a:rPr b="1"/><a:t>BIG</a:t></a:r><a:r><a:t> IS HOUSE THE</a:t></a:r><a:r><a:rPr b="1"/>{EMPTY}</a:r>',
+            f'<a:r><a:rPr lang="it"/>{EMPTY}</a:r><a:r><a:rPr b="1"/><a:t>BIG</a:t></a:r><a:r><a:t> IS HOUSE THE</a:t></a:r><a:r><a:rPr b="1"/>{EMPTY}</a:r>',
         ),
         (
             "<a:r><a:t>One dog</a:t></a:r><a:br/><a:r><a:t>Two dogs</a:t></a:r>",
@@ -583,3 +583,66 @@ def test_the_texts_of_pictures_are_translated_and_names_of_files_stay() -> None:
     assert 'name="Picture 1" title="" descr="the cat.png"' in found
     assert "THE DOG" in found
     assert "SLEEPS" in found
+
+
+def test_the_language_of_the_text_becomes_that_of_the_translation() -> None:
+    def tag(name: str) -> str:
+        return f'<w:rPr><w:lang w:val="{name}" w:eastAsia="ja-JP"/></w:rPr>'
+
+    styles = (
+        f'<w:styles xmlns:w="{W}"><w:docDefaults><w:rPrDefault>{tag("%s")}</w:rPrDefault></w:docDefaults>'
+        f'<w:style w:type="paragraph" w:default="1">{tag("%s")}</w:style>'
+        f'<w:style w:type="character">{tag("%s")}</w:style></w:styles>'
+    )
+    paragraph = run("The house", tag("en-GB")) + "<w:r><w:rPr>%s</w:rPr><w:tab/></w:r>" + run("Haus", tag("de"))
+    data = docx(paragraph % tag("en"), styles=styles % ("de-DE", "en-US", "x-none"))
+    found = unpacked(done(read_docx(data)).data)
+    assert found["word/styles.xml"] == styles % ("it", "it", "x-none")
+    languages = re.findall('w:lang w:val="([^"]*)"', found["word/document.xml"])
+    assert languages == ["it", "it", "de"]
+    assert done(read_docx(data), Identity()).data == data
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ('<w:lvlText w:val="Annex %1."/>', '<w:lvlText w:val="ANNEX %1."/>'),
+        ('<w:lvlText w:val="%1 &amp; part %2"/>', '<w:lvlText w:val="%1 &amp; PART %2"/>'),
+        ('<w:lvlText w:val="%1.%2)"/>', '<w:lvlText w:val="%1.%2)"/>'),
+        ('<w:numFmt w:val="bullet"/><w:lvlText w:val="o"/>', '<w:numFmt w:val="bullet"/><w:lvlText w:val="o"/>'),
+        ('<w:numFmt w:val="bullet"/><w:lvlText w:val="ox"/>', '<w:numFmt w:val="bullet"/><w:lvlText w:val="ox"/>'),
+        ('<w:numFmt w:val="none"/><w:lvlText w:val="Note:"/>', '<w:numFmt w:val="none"/><w:lvlText w:val="NOTE:"/>'),
+    ],
+)
+def test_words_beside_the_numbers_of_a_list_are_translated(level: str, expected: str) -> None:
+    part = f'<w:numbering xmlns:w="{W}"><w:abstractNum><w:lvl w:ilvl="0">%s</w:lvl></w:abstractNum></w:numbering>'
+    data = docx(run("A list"), numbering=part % level)
+    assert unpacked(done(read_docx(data)).data)["word/numbering.xml"] == part % expected
+    assert done(read_docx(data), Identity()).data == data
+
+
+def test_the_numbers_of_several_levels_move_together() -> None:
+    part = f'<w:numbering xmlns:w="{W}"><w:lvl><w:lvlText w:val="%s"/></w:lvl></w:numbering>'
+    data = docx(run("A list"), numbering=part % "Section %1.%2:")
+    label = read_docx(data).segments[-1]
+    assert [piece if isinstance(piece, str) else piece.raw for piece in label.pieces] == ["Section ", "%1.%2", ":"]
+    assert unpacked(done(read_docx(data), REVERSED).data)["word/numbering.xml"] == part % "%1.%2: SECTION"
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "expected"),
+    [
+        (
+            f'<w:hyperlink w:tooltip="Open the page" r:id="a">{run("here")}</w:hyperlink>',
+            '<w:hyperlink w:tooltip="OPEN THE PAGE" r:id="a">',
+        ),
+        (
+            '<w:r><w:pict xmlns:v="urn:schemas-microsoft-com:vml"><v:textpath style="x" string="Do not copy"/></w:pict></w:r>',
+            '<v:textpath style="x" string="DO NOT COPY"/>',
+        ),
+        ('<w:tblCaption w:val="All dogs"/><w:tblDescription w:val="x.png"/>', '<w:tblCaption w:val="ALL DOGS"/>'),
+    ],
+)
+def test_tips_watermarks_and_descriptions_of_tables_are_translated(paragraph: str, expected: str) -> None:
+    assert expected in result(paragraph)
+    assert "x.png" in result(paragraph) or "x.png" not in paragraph

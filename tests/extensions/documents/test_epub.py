@@ -115,3 +115,44 @@ def test_text_in_a_cdata_section_of_a_chapter_is_translated() -> None:
     after = unpacked(done(read_epub(book(**{"OEBPS__text__one.xhtml": page}))).data)
     wanted = page.replace("<![CDATA[Tea & milk]]>", "TEA &amp; MILK").replace("The", "THE").replace("end<", "END<")
     assert after["OEBPS/text/one.xhtml"] == wanted
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/x-oeb1-document"])
+def test_chapters_of_other_types_of_pages_are_translated(kind: str) -> None:
+    opf = OPF.replace('one.xhtml" media-type="application/xhtml+xml"', f'one.xhtml" media-type="{kind}"')
+    after = unpacked(done(read_epub(book(**{"OEBPS__book.opf": opf}))).data)
+    assert after["OEBPS/text/one.xhtml"] == unpacked(done(read_epub(book())).data)["OEBPS/text/one.xhtml"]
+
+
+def test_a_picture_that_is_a_page_is_translated_and_another_chapter_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><text>Read it</text></svg>'
+    items = (
+        '<item id="p" href="p.svg" media-type="image/svg+xml"/><item id="q" href="q.svg" media-type="image/svg+xml"/>'
+    )
+    items += '<item id="d" href="d.xml" media-type="application/x-dtbook+xml"/>'
+    refs = '<itemref idref="p"/><itemref idref="d"/></spine>'
+    opf = OPF.replace("</manifest>", f"{items}</manifest>").replace("</spine>", refs)
+    parts = {"OEBPS__p.svg": svg, "OEBPS__q.svg": svg, "OEBPS__d.xml": "<dtbook><p>A text</p></dtbook>"}
+    after = unpacked(done(read_epub(book(**{"OEBPS__book.opf": opf}, **parts))).data)
+    assert after["OEBPS/p.svg"] == svg.replace("Read it", "READ IT")
+    assert after["OEBPS/q.svg"] == svg
+    assert caplog.messages == [
+        "OEBPS/d.xml: this chapter is no page of XHTML but application/x-dtbook+xml, so it is not translated"
+    ]
+
+
+def test_numbers_of_printed_pages_stay_and_titles_of_the_guide_are_translated() -> None:
+    page = PAGE.format("First").replace(
+        "<p>",
+        '<nav epub:type="page-list" hidden=""><h2>Pages</h2><ol><li><a href="a">iv</a></li></ol></nav><nav epub:type="toc"><ol><li>iv</li></ol></nav><p>',
+    )
+    guide = '<guide><reference type="toc" title="What is inside" href="a"/></guide></package>'
+    opf = OPF.replace("</package>", guide).replace("<package ", '<package xml:lang="en" ')
+    ncx = '<ncx xml:lang="en"><docTitle><text>A book</text></docTitle></ncx>'
+    parts = {"OEBPS__book.opf": opf, "OEBPS__text__one.xhtml": page, "OEBPS__toc.ncx": ncx}
+    after = unpacked(done(read_epub(book(**parts))).data)
+    assert '<h2>PAGES</h2><ol><li><a href="a">iv</a></li></ol></nav>' in after["OEBPS/text/one.xhtml"]
+    assert "<li>IV</li>" in after["OEBPS/text/one.xhtml"]
+    assert guide.replace("What is inside", "WHAT IS INSIDE") in after["OEBPS/book.opf"]
+    assert '<package xml:lang="it"' in after["OEBPS/book.opf"]
+    assert after["OEBPS/toc.ncx"].startswith('<ncx xml:lang="it">')

@@ -503,3 +503,59 @@ def test_a_word_behind_the_colon_of_a_sound_is_translated() -> None:
     """The colon and the word would be read as a name for programs, such as :name."""
     cue = "1\n00:00:01,000 --> 00:00:03,000\n(softly):Anna sleeps.\n"
     assert translated(read_srt(cue.encode())) == cue.replace("softly", "SOFTLY").replace("Anna sleeps", "ANNA SLEEPS")
+
+
+MOVING_UP = """WEBVTT
+Kind: captions
+Language: en
+
+00:00:00.160 --> 00:00:02.869 align:start position:0%
+ 
+{0}
+
+00:00:02.869 --> 00:00:02.879 align:start position:0%
+{1}
+ 
+
+00:00:02.879 --> 00:00:05.110 align:start position:0%
+{1}
+{2}
+
+00:00:05.110 --> 00:00:05.120 align:start position:0%
+{3}
+ 
+
+00:00:05.120 --> 00:00:08.500 align:start position:0%
+{3}
+[Music]
+"""
+
+
+def test_lines_that_move_up_in_automatic_captions_are_translated_once() -> None:
+    """The next cue shows each line again, above the new one; the times of its words are left out."""
+    words = ("welcome<00:00:00.480><c> to</c>", "welcome to", "all<00:00:03.120><c> red</c><00:00:03.600><c> dogs</c>")
+    data = MOVING_UP.format(*words, "all red dogs").encode()
+    for translator, first, second in ((UPPER, "WELCOME TO", "ALL RED DOGS"), (REVERSED, "DOGS RED ALL", "TO WELCOME")):
+        expected = MOVING_UP.format(first, first, second, second).replace("Language: en", "Language: it")
+        assert translated(read_vtt(data), translator) == expected.replace("[Music]", "[MUSIC]")
+    assert done(read_vtt(data), Identity()).data == data
+
+
+def test_lines_that_move_up_in_srt_keep_their_cues() -> None:
+    cue = "{}\n00:00:0{},000 --> 00:00:0{},000\n{}\n"
+    texts = ["we go", "we go", "we go\nto the house", "to the house", "to the house\nof the dogs"]
+    data = "\n".join(cue.format(at, at, at + 1, text) for at, text in enumerate(texts, 1))
+    assert translated(read_srt(data.encode())) == "\n".join(
+        cue.format(at, at, at + 1, text.upper()) for at, text in enumerate(texts, 1)
+    )
+
+
+def test_a_line_that_is_said_twice_is_no_line_that_moves_up() -> None:
+    data = b"1\n00:00:01,000 --> 00:00:02,000\nGo home!\n\n2\n00:00:02,000 --> 00:00:03,000\nGo home!\nNow, I say!\n"
+    assert read_srt(data).repeats == ()
+
+
+@pytest.mark.parametrize(("given", "expected"), [("en", "it"), ("en-US", "it"), ("de", "de")])
+def test_the_language_of_webvtt_becomes_that_of_the_translation(given: str, expected: str) -> None:
+    data = f"WEBVTT\nKind: captions\nLanguage: {given}\n\n00:01.000 --> 00:02.000\nLanguage: en\n"
+    assert f"Language: {expected}\n\n" in translated(read_vtt(data.encode()))

@@ -56,6 +56,9 @@ _OTHER_ROOTS = {
     "html": "html",
 }
 _LISTS = frozenset(["plurals", "string-array", "array"])
+# As in theme_values and sortEntryValues, with items such as light and dark.
+_VALUES = re.compile(r"(?:.*(?:[_.-]|(?<=[a-z\d])(?=[EVK])))?(?:[Ee]ntry_?)?(?:[Vv]alues|[Kk]eys)")
+_VALUE = re.compile(r"\s*(?:[a-z\d][a-z\d_.-]*|[A-Z][A-Z\d_]*)\s*")
 # The whole of a value that names another resource, such as @string/app_name and ?android:attr/title.
 _REFERENCE = re.compile(r"\s*(?:[@?][+*]?(?:[\w.]+:)?[\w.]+/[\w.]+|@null|@empty|\?[\w.]+:[\w.]+)\s*")
 _ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z_:][\w:.-]*;")
@@ -88,7 +91,7 @@ def read_android(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
     lines = LineNumbers(xml.content.text)
     slots = [
         slot
-        for element, name in options.watch.over(_texts(xml.root))
+        for element, name in options.watch.over(_texts(xml))
         for slot in _slots(xml, element, name, f"line {lines.number_at(element.start)}")
     ]
     for slot in slots:
@@ -110,9 +113,9 @@ def _language(given: str, languages: Direction) -> str:
     return languages.target if is_source else escaped_xml(given)
 
 
-def _texts(root: Element) -> Iterator[tuple[Element, str]]:
+def _texts(xml: XmlText) -> Iterator[tuple[Element, str]]:
     """The elements that hold a text for people, each with the name of its resource."""
-    for resource in root.elements:
+    for resource in xml.root.elements:
         if resource.attributes.get("translatable") == "false":
             continue
         name = resource.attributes.get("name", "")
@@ -121,10 +124,15 @@ def _texts(root: Element) -> Iterator[tuple[Element, str]]:
         )
         if is_string:
             yield resource, name
-        elif resource.local in _LISTS:
+        elif resource.local in _LISTS and not _is_for_programs(resource, name, xml):
             for item in resource.elements:
                 if item.local == "item" and item.attributes.get("translatable") != "false":
                     yield item, name
+
+
+def _is_for_programs(resource: Element, name: str, xml: XmlText) -> bool:
+    """Whether a list holds what the choices of a setting mean for the program, such as light and dark, beside their texts."""
+    return bool(_VALUES.fullmatch(name)) and all(_VALUE.fullmatch(xml.whole_text(item)) for item in resource.elements)
 
 
 def _slots(xml: XmlText, element: Element, name: str, place: str) -> Iterator[Slot]:

@@ -10,7 +10,9 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
+from transformer_cli.extensions.documents.attribute_texts import slots_of_attributes, slots_of_labels
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.language_tags import word_language_edits
 from transformer_cli.extensions.documents.segments import (
     Document,
     InlinePart,
@@ -29,9 +31,7 @@ from transformer_cli.extensions.documents.translator import Extent
 from transformer_cli.extensions.documents.xml import (
     Element,
     XmlText,
-    as_attribute,
     escaped_xml,
-    place_of_attribute,
     read_xml,
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
@@ -40,10 +40,12 @@ from transformer_cli.process.errors import DataError
 logger = logging.getLogger(__name__)
 
 _USUAL_BODY = "word/document.xml"
-_USUAL_OTHERS = re.compile(r"word/(?:header|footer)\d*\.xml|word/(?:footnotes|endnotes)\.xml")
+_USUAL_OTHERS = re.compile(r"word/(?:(?:header|footer)\d*|footnotes|endnotes|numbering|styles)\.xml")
 # How a package names the kinds of its parts, behind the last slash.
 _MAIN = frozenset(["officeDocument"])
-_WITH_TEXT = frozenset(["header", "footer", "footnotes", "endnotes", "diagramData", "diagramDrawing", "chart"])
+_WITH_TEXT = frozenset(
+    ["header", "footer", "footnotes", "endnotes", "diagramData", "diagramDrawing", "chart", "numbering", "styles"]
+)
 # Another document that Word inserts when it opens this one.
 _INSERTED = frozenset(["aFChunk"])
 _PAGES = (".html", ".htm", ".xhtml")
@@ -176,28 +178,44 @@ def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocume
             slots[-1:] = [initial.joined(found.pop(0))]
         initial = _Initial.of(xml, paragraph, found)
         slots += found
-    slots += _alternative_texts(xml)
+    slots += _texts_of_attributes(xml)
     for slot in slots:
         options.watch.counted(slot.segment)
-    return SplicedDocument(xml.content, tuple(slots))
+    return SplicedDocument(xml.content, tuple(slots), tuple(word_language_edits(xml)))
 
 
-def _alternative_texts(xml: XmlText) -> Iterator[Slot]:
-    """The texts of pictures and the like for people who do not see them; the name of a file, which some programs put there, is none."""
+def _texts_of_attributes(xml: XmlText) -> Iterator[Slot]:
+    """The texts of pictures, tables and links that are shown elsewhere, words in the background, and those beside numbers."""
     number = 0
-    for picture in xml.root.walk():
-        number += picture.local == "docPr"
-        for name in _ALTERNATIVE_TEXTS.get(picture.local, ("alt",) if picture.space == _VML else ()):
-            text = picture.attributes.get(name, "")
-            where = place_of_attribute(xml, picture, name)
-            if where is not None and has_letter(text) and not _NAME_OF_PICTURE.search(text):
-                yield Slot(*where, Segment.plain(text, f"picture {number}"), as_attribute)
+    for element in xml.root.walk():
+        number += element.local == "docPr"
+        if element.local in _WITH_ATTRIBUTES:
+            names, place = _WITH_ATTRIBUTES[element.local]
+            yield from slots_of_attributes(xml, element, names, place or f"picture {number}")
+        elif element.local == "lvl" and (label := element.child("lvlText")) and not _has_bullets(element):
+            yield from slots_of_labels(xml, label, ("val",))
+        if element.space == _VML:
+            yield from slots_of_attributes(xml, element, ("alt",), f"picture {number}")
+
+
+def _has_bullets(level: Element) -> bool:
+    """Whether a level of a list has signs in place of numbers."""
+    kind = level.child("numFmt")
+    return kind is not None and "bullet" in kind.attributes.values()
 
 
 _VML = "urn:schemas-microsoft-com:vml"
-# A picture keeps a copy of its text in cNvPr, and one of a group has its own only there.
-_ALTERNATIVE_TEXTS = dict.fromkeys(("docPr", "cNvPr"), ("title", "descr"))
-_NAME_OF_PICTURE = re.compile(r"\.(?:png|jpe?g|gif|bmp|emf|wmf|svg|tiff?|webp)\s*\Z", re.IGNORECASE)
+# The attributes with texts, and where they stand for messages. A picture keeps a copy of its text in cNvPr, and one of a
+# group has its own only there.
+_WITH_ATTRIBUTES = {
+    "docPr": (("title", "descr"), ""),
+    "cNvPr": (("title", "descr"), ""),
+    "tblCaption": (("val",), "description of a table"),
+    "tblDescription": (("val",), "description of a table"),
+    "hyperlink": (("tooltip",), "tip of a link"),
+    "hlinkClick": (("tooltip",), "tip of a link"),
+    "textpath": (("string",), "watermark"),
+}
 
 
 def _paragraphs(root: Element) -> Iterator[Element]:

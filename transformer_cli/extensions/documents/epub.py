@@ -2,12 +2,15 @@
 
 import logging
 import posixpath
+import re
 from dataclasses import replace
+from functools import partial
 from urllib.parse import unquote
 
-from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.attribute_texts import slots_of_attributes
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import read_html
+from transformer_cli.extensions.documents.language_tags import language_after, language_edits_of
 from transformer_cli.extensions.documents.segments import (
     Document,
     Edit,
@@ -19,13 +22,18 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.languages import primary_language
 
 logger = logging.getLogger(__name__)
 
 _CONTAINER = "META-INF/container.xml"
-_CHAPTER = "application/xhtml+xml"
+_XHTML = "application/xhtml+xml"
+_PICTURE = "image/svg+xml"
+# The second and the third stand in old books, and in those of some programs.
+_CHAPTERS = (_XHTML, "text/html", "text/x-oeb1-document")
 _CONTENTS = "application/x-dtbncx+xml"
+_BOOKS = ("application/x-dtbook+xml", "application/pdf")
+_LIST_OF_PAGES = re.compile(r"""["'](?:doc-pagelist|page-list)["']""")
+_LONGEST_TAG = 1000
 # A book whose fonts alone are obfuscated can be read.
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 
@@ -52,16 +60,25 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     package = xml(book)
     parts: dict[str, Document] = {book: _package(package, options.watch)}
     of_chapters = replace(options, language=_language_of(package) or options.language)
-    for name, kind in _items(package, posixpath.dirname(book)):
+    for name, kind, is_page in _items(package, posixpath.dirname(book)):
         if name in parts:
             continue
-        if name in names and kind == _CHAPTER:
-            parts[name] = read_html(read_part(archive, name, options.limits), of_chapters, is_xhtml=True)
+        if name in names and (kind in _CHAPTERS or (is_page and kind == _PICTURE)):
+            is_xhtml = kind in (_XHTML, _PICTURE) or None
+            page = read_html(read_part(archive, name, options.limits), of_chapters, is_xhtml=is_xhtml)
+            parts[name] = _without_numbers_of_pages(page)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
-        elif kind == _CHAPTER and not options.is_repeated:
-            logger.warning("%s: the book names this chapter, but does not have it, so it is not translated", name)
+        elif not options.is_repeated:
+            _warn_of_chapter(name, kind, is_there=name in names, is_page=is_page)
     return ZipDocument(data, parts)
+
+
+def _warn_of_chapter(name: str, kind: str, *, is_there: bool, is_page: bool) -> None:
+    if kind in _CHAPTERS:
+        logger.warning("%s: the book names this chapter, but does not have it, so it is not translated", name)
+    elif is_there and is_page and kind in _BOOKS:
+        logger.warning("%s: this chapter is no page of XHTML but %s, so it is not translated", name, kind)
 
 
 def _refuse_encryption(encryption: XmlText) -> None:
@@ -79,8 +96,23 @@ def _path_of_book(container: XmlText) -> str:
     raise DataError(f"this is no EPUB file: its {_CONTAINER} names no book")
 
 
-def _items(package: XmlText, folder: str) -> list[tuple[str, str]]:
-    """The name and the media type of each part of the book: its chapters in the order of reading, then the others."""
+def _without_numbers_of_pages(page: SplicedDocument) -> SplicedDocument:
+    """A page without the texts in a list of the pages of the printed book, such as iv and 12."""
+    text, place = page.content.text, 0
+    while (found := _LIST_OF_PAGES.search(text, place)) is not None:
+        place = found.end()
+        tag = text.rfind("<", max(0, place - _LONGEST_TAG), place)
+        if tag < 0 or not text.startswith("<nav", tag):
+            continue
+        end = text.find("</nav", place)
+        start = text.find("<ol", place, end)
+        slots = tuple(slot for slot in page.slots if not 0 <= start <= slot.start < end)
+        return replace(page, slots=slots)
+    return page
+
+
+def _items(package: XmlText, folder: str) -> list[tuple[str, str, bool]]:
+    """The name and the media type of each part of the book, and whether people read it: its chapters in order, then the others."""
     manifest = {
         each["id"]: (posixpath.normpath(posixpath.join(folder, unquote(each["href"].partition("#")[0]))), each)
         for element in package.root.walk()
@@ -88,8 +120,8 @@ def _items(package: XmlText, folder: str) -> list[tuple[str, str]]:
     }
     spine = [element.attributes.get("idref", "") for element in package.root.walk() if element.local == "itemref"]
     order = [*(name for name in spine if name in manifest), *manifest]
-    chosen = (manifest[name] for name in dict.fromkeys(order))
-    return [(name, each.get("media-type", "")) for name, each in chosen]
+    chosen = ((*manifest[name], name in spine) for name in dict.fromkeys(order))
+    return [(name, each.get("media-type", ""), is_page) for name, each, is_page in chosen]
 
 
 def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
@@ -100,6 +132,9 @@ def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
             slots += _slots_of(package, element, element.local, watch)
         elif element.local == "language":
             edits.append(_language_edit(package, element))
+        elif element.local == "reference":
+            slots += [_counted(slot, watch) for slot in slots_of_attributes(package, element, ("title",), "guide")]
+        edits += language_edits_of(package, element, "xml:lang")
     return SplicedDocument(package.content, tuple(slots), tuple(edits))
 
 
@@ -111,14 +146,12 @@ def _language_of(package: XmlText) -> str:
 
 
 def _language_edit(package: XmlText, element: Element) -> Edit:
-    given = package.whole_text(element)
+    given = package.content.text[element.inner_start : element.inner_end]
+    return Edit(element.inner_start, element.inner_end, partial(language_after, given))
 
-    def language_of(languages: Direction) -> str:
-        source, target = map(primary_language, languages)
-        is_source = primary_language(given.strip()) == source != target
-        return languages.target if is_source else escaped_xml(given)
 
-    return Edit(element.inner_start, element.inner_end, language_of)
+def _counted(slot: Slot, watch: ReadingWatch) -> Slot:
+    return slot._replace(segment=watch.counted(slot.segment))
 
 
 def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
@@ -134,7 +167,8 @@ def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocumen
         if element.local == "text"
         for slot in _slots_of(contents, element, "table of contents", watch)
     ]
-    return SplicedDocument(contents.content, tuple(slots))
+    edits = language_edits_of(contents, contents.root, "xml:lang")
+    return SplicedDocument(contents.content, tuple(slots), tuple(edits))
 
 
 def _slots_of(xml: XmlText, element: Element, place: str, watch: ReadingWatch) -> list[Slot]:

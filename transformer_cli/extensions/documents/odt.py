@@ -2,10 +2,14 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
+from typing import TypeGuard
 
+from transformer_cli.extensions.documents.attribute_texts import slots_of_attributes, slots_of_labels
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.language_tags import odf_language_edits
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
@@ -30,12 +34,16 @@ from transformer_cli.extensions.documents.xml import (
     inline_runs,
     place_of_attribute,
     read_xml,
+    unescaped_xml,
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _CHART = "urn:oasis:names:tc:opendocument:xmlns:chart:1.0"
+_FORM = "urn:oasis:names:tc:opendocument:xmlns:form:1.0"
+_PRESENTATION = "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0"
+_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
 _SVG = "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"
 _TITLES = frozenset(["title", "subtitle", "footer"])
 _PARTS = ("content.xml", "styles.xml")
@@ -64,6 +72,10 @@ _ENDINGS_OF_POINTS = ("-start", "-end", "-mark")
 _HIDDEN = frozenset(["annotation", "tracked-changes"])
 # The values of cells whose text the program writes anew, such as numbers and dates.
 _TEXT_OF_CELL = "string"
+_WITH_NUMBERS = frozenset(["list-level-style-number", "outline-level-style"])
+_AROUND_NUMBERS = ("num-prefix", "num-suffix", "num-list-format")
+_WITH_LABELS = frozenset(["button", "checkbox", "column", "fixed-text", "frame", "radio"])
+_OF_SLIDES = frozenset(["header-decl", "footer-decl", "date-time-decl"])
 _CELLS = frozenset(["table-cell", "covered-table-cell"])
 _NUMBER = re.compile(r"[0-9]{1,7}")
 
@@ -132,7 +144,40 @@ def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions)
             found = _slots_of_value(xml, element, place)
         for slot in found:
             slots.append(slot._replace(segment=options.watch.counted(slot.segment)))
-    return SplicedDocument(xml.content, tuple(slots))
+    for slot in _texts_outside_paragraphs(xml):
+        slots.append(slot._replace(segment=options.watch.counted(slot.segment)))
+    return SplicedDocument(xml.content, tuple(slots), tuple(odf_language_edits(xml)))
+
+
+def _texts_outside_paragraphs(xml: XmlText) -> Iterator[Slot]:
+    """Words beside the numbers of a list, tips of links, labels of forms, the footers of slides, and places to fill in."""
+    waiting = [xml.root]
+    while waiting:
+        element = waiting.pop()
+        if element.local in _HIDDEN:
+            continue
+        waiting += reversed(element.elements)
+        if element.local in _WITH_NUMBERS:
+            yield from slots_of_labels(xml, element, _AROUND_NUMBERS)
+        elif element.local == "a":
+            yield from slots_of_attributes(xml, element, ("title",), "tip of a link")
+        elif element.space == _FORM and element.local in _WITH_LABELS:
+            yield from slots_of_attributes(xml, element, ("label", "title"), "label of a form")
+        elif element.space == _PRESENTATION and element.local in _OF_SLIDES:
+            yield from _slot_of_content(xml, element, "header or footer of slides")
+        elif element.space == _TEXT and element.local == "placeholder":
+            yield from _slot_of_content(xml, element, "place to fill in")
+
+
+_IN_BRACKETS = re.compile(r"(?:&lt;)?(.*?)(?:&gt;)?", re.DOTALL)
+
+
+def _slot_of_content(xml: XmlText, element: Element, place: str) -> Iterator[Slot]:
+    """The text of an element that has nothing else, without the angle brackets around it."""
+    content = xml.content.text
+    found = _IN_BRACKETS.fullmatch(content, element.inner_start, element.inner_end)
+    if found is not None and "<" not in found[1] and has_letter(text := unescaped_xml(found[1])):
+        yield Slot(*found.span(1), Segment.plain(text, place), _as_xml)
 
 
 def _places_of_cells(root: Element) -> Iterator[tuple[int, int, str]]:
@@ -175,7 +220,9 @@ def _slots_of_paragraph(xml: XmlText, paragraph: Element, levels: Mapping[str, i
         run = with_whole_words(run, format_name=_FORMAT)
         pieces = tuple(part.piece for part in run)
         if has_letter(plain_text(pieces)):
-            yield Slot(run[0].start, run[-1].end, Segment(pieces, place), _as_xml)
+            inner = (pieces[at] for at in _between_words(pieces))
+            between = frozenset(each.start for each in inner if _is_spaces(each))
+            yield Slot(run[0].start, run[-1].end, Segment(pieces, place), partial(_as_xml, between=between))
 
 
 def _slots_of_value(xml: XmlText, cell: Element, place: str) -> Iterator[Slot]:
@@ -207,7 +254,7 @@ def _visible(root: Element) -> Iterator[Element]:
 
 def _is_alternative(element: Element) -> bool:
     """Whether an element is the title or the description of a picture or the like, for people who do not see it."""
-    return element.space == _SVG and element.local in ("title", "desc")
+    return element.space in (_SVG, _TABLE) and element.local in ("title", "desc")
 
 
 def _is_paragraph(element: Element) -> bool:
@@ -330,15 +377,31 @@ def _pair_of(element: Element) -> tuple[Role, str] | None:
     return None if end not in _ENDS or name is None else (_ENDS[end], f"{kind} {name}")
 
 
-def _as_xml(found: TranslatedSegment) -> str:
-    """The pieces as XML; the space that stands for <text:s/> in the text is not written beside it."""
+def _as_xml(found: TranslatedSegment, *, between: frozenset[int | None] = frozenset()) -> str:
+    """The pieces as XML; the space that stands for <text:s/> in the text is not written beside it.
+
+    Args:
+        between: the places of each <text:s/> between two words, which is left out where it would stand before or behind all words.
+    """
     pieces: list[Piece] = []
-    for piece in found.pieces:
-        if isinstance(piece, str) and pieces and _is_spaces(pieces[-1]):
+    inner = _between_words(found.pieces)
+    was_spaces = False
+    for at, piece in enumerate(found.pieces):
+        if isinstance(piece, str) and was_spaces:
             piece = piece.removeprefix(" ")
-        pieces.append(piece)
+        was_spaces = _is_spaces(piece)
+        if not (_is_spaces(piece) and piece.start in between) or at in inner:
+            pieces.append(piece)
     return rendered(pieces, escaped_xml)
 
 
-def _is_spaces(piece: Piece) -> bool:
+def _between_words(pieces: Sequence[Piece]) -> range:
+    """The indices of the pieces behind the first word and before the last."""
+    words = [
+        at for at, piece in enumerate(pieces) if (piece.strip() if isinstance(piece, str) else piece.role is Role.WORD)
+    ]
+    return range(words[0] + 1, words[-1]) if words else range(0)
+
+
+def _is_spaces(piece: Piece) -> TypeGuard[Markup]:
     return isinstance(piece, Markup) and _SPACES.match(piece.raw) is not None

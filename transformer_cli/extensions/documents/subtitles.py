@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import unescaped_html
+from transformer_cli.extensions.documents.language_tags import language_after
 from transformer_cli.extensions.documents.screens import (
     LAST_WORD,
     Word,
@@ -64,6 +65,8 @@ _SIGN = r"(?:[-=~>\u2010-\u2015\u2192\u21d2 \t]|&(?:gt|rarr|#\w{1,5});)"
 _ARROW = re.compile(
     rf"{_BEGINNING_OF_LINE}(?:[^\r\n]*-->|[ \t]*(?:{_TIME}(?<=[,.]\d\d\d){_SIGN}+|{_TIME}{_SIGN}*(?:[>\u2192\u21d2]|&gt;)[ \t]*){_TIME})"
 )
+# What the captions of YouTube have behind their first line.
+_LANGUAGE_LINE = re.compile(r"WEBVTT[^\r\n]*(?:\r\n|\r|\n)(?:[^\r\n]+(?:\r\n|\r|\n))*?Language:[ \t]*(?P<code>[\w-]+)")
 # The first word of a block of WebVTT that is no cue.
 _NO_CUE = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
@@ -235,6 +238,14 @@ class _Member(NamedTuple):
     """Whether it is one line of a cue, which stays one line."""
 
 
+class _Repeat(NamedTuple):
+    """A line that stood in the cue before, too: automatic captions move up line by line."""
+
+    place: tuple[int, int]
+    first: int
+    """Where the line begins that it repeats."""
+
+
 class _Group(NamedTuple):
     """The cues of a sentence."""
 
@@ -250,6 +261,7 @@ class Subtitles:
     is_srt: bool
     groups: tuple[_Group, ...]
     cues: tuple[Cue, ...]
+    repeats: tuple[_Repeat, ...]
     line_end: str
 
     @property
@@ -280,6 +292,10 @@ class Subtitles:
             for member, shown in texts.get(cue.lines[0], []):
                 changes += self._changes(member, shown, number)
                 num_new += len(shown) - 1
+        written = {change.start: change.text for change in changes} if self.repeats else {}
+        changes += [Change(*each.place, written[each.first]) for each in self.repeats if each.first in written]
+        if (named := _LANGUAGE_LINE.match(self.content.text)) is not None:
+            changes.append(Change(*named.span("code"), language_after(named["code"], languages)))
         return self.content.encoded(spliced(self.content.text, changes))
 
     def _text(self, pieces: Sequence[Piece]) -> str:
@@ -343,9 +359,15 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
         logger.warning("%d more lines are like these", len(broken) - _MOST_WARNINGS)
     groups = []
     language = primary_language(options.language or "")
-    position = _line_in_language(cues, content.text, language, is_told=not options.is_repeated)
+    new, repeats = _lines_that_move_up(cues, content.text)
+    position = None
+    if repeats:
+        cues = new
+    else:
+        position = _line_in_language(cues, content.text, language, is_told=not options.is_repeated)
     of_cues = _sentences(cues, content.text, is_srt, language, position)
     for members in options.watch.over(of_cues):
+        members = [_without_tags(member) for member in members] if repeats else members
         pieces: list[Piece] = []
         for number, member in enumerate(members):
             pieces += [" "] if number else []
@@ -356,7 +378,33 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
             segment = options.watch.counted(Segment(tuple(merged(pieces)), place, has_sounds=True))
             groups.append(_Group(tuple(members), segment))
     ends = _LINE_END.search(content.text)
-    return Subtitles(content, is_srt, tuple(groups), cues, "\n" if ends is None else ends[0])
+    return Subtitles(content, is_srt, tuple(groups), cues, repeats, "\n" if ends is None else ends[0])
+
+
+def _lines_that_move_up(cues: Sequence[Cue], text: str) -> tuple[tuple[Cue, ...], tuple[_Repeat, ...]]:
+    """Of captions in which lines move up, as the automatic ones of YouTube: each new line as a cue, and the lines that repeat one.
+
+    Of all others, nothing is a repeat. There, most cues begin with the last line of the cue before, and a new one follows below.
+    """
+    new: list[Cue] = []
+    repeats: list[_Repeat] = []
+    before, first, num_moved = "", 0, 0
+    for cue in cues:
+        for number, line in enumerate(cue.lines):
+            shown = _shown(text, line)
+            if not number and shown == before:
+                repeats.append(_Repeat(line, first))
+                num_moved += len(cue.lines) > 1
+            else:
+                new.append(replace(cue, lines=(line,), is_part=False))
+                before, first = shown, line[0]
+    return (tuple(new), tuple(repeats)) if num_moved > 1 and 2 * len(repeats) >= len(cues) else ((), ())
+
+
+def _without_tags(member: _Member) -> _Member:
+    """A line without the times of its words, which its translation does not have."""
+    before, after = _TAG.sub("", member.before), _TAG.sub("", member.after)
+    return member._replace(before=before, pieces=(plain_text(member.pieces),), after=after, is_line=True)
 
 
 def _line_in_language(cues: Sequence[Cue], text: str, language: str, *, is_told: bool) -> int | None:
