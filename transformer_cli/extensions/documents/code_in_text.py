@@ -1,0 +1,125 @@
+"""Finds what stays in the texts of documents beside protected spans: commands and options, calls, settings, smileys, codes of colours.
+
+A word for programs takes the place of a word; a smiley and a code of a colour stand between words.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from transformer_cli.extensions.documents.segments import Markup, Piece, Role, has_letter
+from transformer_cli.text.languages import frequent_words
+from transformer_cli.text.spans import find_spans
+
+# Programs whose options stand directly behind their names; none of them is a frequent word of a sentence before a dash.
+_PROGRAMS = (
+    "apt|apt-get|awk|brew|chmod|chown|cp|curl|df|dnf|docker|du|ffmpeg|gcc|git|grep|gunzip|gzip|java|javac|kubectl|ln|ls|mkdir|mv|npm|npx"
+    "|pip3?|ps|python3?|rm|rsync|scp|sed|ssh|sudo|tar|unzip|wget|xargs|xz|yum|zstd"
+)
+_NAME = r"[A-Za-z_]\w{0,48}"
+_VALUE = r"[\w./:+-]{0,98}\w"
+# With a low line, capital letters or square brackets: the words of hund=dog are a list of words.
+_SETTING_NAME = r"(?:[A-Za-z]\w{0,40}_\w{1,40}|[a-z]{1,40}[A-Z]\w{0,40}|[A-Z]{2,40}\d{0,3}|[a-z]\w{0,40}\[\w{0,30}\])"
+_WORDS = re.compile(
+    # Directly behind a full word, and without a vowel: -xzf, -czstd; what people say has none of these: -hmm.
+    r"(?<=[\w,(] )-(?!(?:hmm?|mhm|mm|shh?|psst|pst|tsk|brr|pfft|nth|vs|km|kg|cm|ft|lbs?|mr|mrs|dr|st)(?!\w))[b-df-hj-np-tv-xz]{2,6}(?![\w'\u2019-])"
+    rf"|(?<![\w/.@-])(?:{_PROGRAMS})(?: --?[A-Za-z][\w-]{{0,40}}(?:={_VALUE})?){{1,9}}(?![\w-])"
+    # A call whose arguments are names: foo(bar, baz)
+    rf"|(?<![\w.$@-])(?:{_NAME}\.){{0,4}}[a-z_]\w{{1,48}}\((?P<arguments>{_NAME}(?:, ?{_NAME}){{1,9}})\)(?!\w)"
+    # Also with other arguments, if its name has parts: babel.parse(code: string), .slice(0, n), and Cat#meow as in lists of functions
+    rf"|(?<![\w.$@/-]){_NAME}(?:\.{_NAME}){{1,4}}\([^()\n]{{1,200}}\)(?!\w)|(?<![\w.)/])\.[a-z]\w{{1,48}}\([^()\n]{{0,200}}\)(?!\w)"
+    r"|(?<![\w.$@/#-])[A-Z][a-z]\w{0,48}#[a-z_]\w{1,48}(?:\([^()\n]{0,200}\))?(?![\w#])"
+    # A value of a template that is longer than a placeholder.
+    r"|\{\{(?!\{)[^{}\n]{100,2000}\}\}"
+    # areas="left+right", place_type=continent, has[]=photos&has[]=geo, readOnly=auto
+    rf"|(?<![\w<&?./-])[A-Za-z][\w:-]{{1,40}}=(?:\"[^\"\s<>]{{1,99}}\"|'[^'\s<>]{{1,99}}')(?!\w)"
+    rf"|(?<![\w<&?./-]){_SETTING_NAME}={_VALUE}(?:&{_SETTING_NAME}={_VALUE}){{0,9}}(?![\w=])"
+    # .ruby-version, data-allowReplies
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,3}(?![\w-]|\.\w)"
+    r"|(?<![\w@#.\\/<-])data-[a-z]{1,30}(?:[A-Z][a-z0-9]{1,30}){1,4}(?![\w-])"
+)
+_SMILEYS = re.compile(
+    r"(?<!\S)(?:[:;=]['\u2019]?-[()DPpOo/\\|*]|[:;]['\u2019]?[)(DPp]|:/|<3|\^\^|[xX]D)(?=\s|\Z|[.,!?\u2026)](?:\s|\Z))"
+)
+# Of Minecraft and chats: \u00a7a is green, \u00a7r ends it; on servers also &a.
+_COLOURS = re.compile(
+    r"(?:\u00a7[0-9a-fk-orA-FK-OR]|\u00a7x(?:\u00a7[0-9a-fA-F]){6})+|(?:&(?:\#[0-9a-fA-F]{6}|[0-9a-fk-or]))+"
+)
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#\d+|#[xX][0-9A-Fa-f]+);|&(?:amp|copy|lt|gt|nbsp|quot|reg)")
+_ARTICLE_OF_LAW = re.compile(r"\u00a7\d[a-z]?(?![^\W_])")
+_MAY_BE_CODE = re.compile(
+    r"[ (]-[A-Za-z]|[=:;]['\u2019-]?[)(DPpOo/\\|*\"']|\w=\w|\]=|<3|\^\^|[xX]D|\{\{|\u00a7|&[#0-9a-fk-or]|\.[a-z][a-z0-9]+-|data-[a-z]+[A-Z]|[A-Za-z]#[a-z_]|[\w.]\w\("
+)
+
+
+def with_code_apart(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Pieces in which what stays is markup that stands for text of the segment (`is_text_as_markup`)."""
+    if not any(isinstance(piece, str) and _MAY_BE_CODE.search(piece) for piece in pieces):
+        return tuple(pieces)
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
+    for piece in pieces:
+        if not isinstance(piece, str):
+            found.append(piece)
+            continue
+        place = 0
+        for start, end, role in sorted(_parts(piece)):
+            number -= 1
+            found += [piece[place:start], Markup(role, number, piece[start:end])]
+            place = end
+        found.append(piece[place:])
+    return tuple(piece for piece in found if piece)
+
+
+def has_codes_of_colours(text: str) -> bool:
+    """Whether a text has codes such as \u00a7a and &6, so that none of its signs marks a key."""
+    return any(True for _ in _codes_of_colours(text))
+
+
+def _parts(text: str) -> Iterator[tuple[int, int, Role]]:
+    """What stays in a text, without overlaps."""
+    taken = [(span.start, span.end) for span in find_spans(text)]
+
+    def is_free(start: int, end: int) -> bool:
+        """Whether the range lies in no span, and cuts none."""
+        return not any(
+            (first <= start and end <= last) or first < start < last or first < end < last for first, last in taken
+        )
+
+    whole: list[tuple[int, int, Role]] = []
+    for match in _WORDS.finditer(text):
+        arguments = match["arguments"]
+        is_call = arguments is None or not frequent_words("en").intersection(re.split(", ?", arguments))
+        if is_call and is_free(*match.span()):
+            whole.append((*match.span(), Role.WORD))
+    inner = [(*match.span(), Role.POINT) for match in _SMILEYS.finditer(text) if _is_smiley(text, match)]
+    inner += [(start, end, Role.POINT) for start, end in _codes_of_colours(text)]
+    yield from whole
+    for start, end, role in inner:
+        if is_free(start, end) and not any(first < end and start < last for first, last, _ in whole):
+            yield start, end, role
+
+
+def _is_smiley(text: str, match: re.Match[str]) -> bool:
+    """Whether the bracket of a smiley closes none of the text before it, as in (we are glad :)"""
+    is_closing = match[0].endswith(")")
+    before = text[: match.start()]
+    return not is_closing or before.count("(") <= before.count(")") + len(re.findall(r"[:;=]-?\(", before))
+
+
+def _codes_of_colours(text: str) -> list[tuple[int, int]]:
+    """Where the codes of colours stand; none if the text has other things that look so, such as \u00a75 of a law and Q&A."""
+    if "\u00a7" not in text and "&" not in text:
+        return []
+    found: list[tuple[int, int]] = []
+    is_of_server = False
+    for match in _COLOURS.finditer(text):
+        if _ENTITY.match(text, match.start()) or _ARTICLE_OF_LAW.match(text, match.start()):
+            continue
+        found.append(match.span())
+        is_first = not has_letter(text[: match.start()])
+        is_of_server = is_of_server or match[0][1].isdigit() or is_first
+    signs = [text[start] for start, _ in found]
+    if "&" in signs and not ("\u00a7" not in signs and len(found) > 1 and is_of_server):
+        found = [(start, end) for start, end in found if text[start] != "&"]
+    touches_word = any(text[end : end + 1].isalpha() or text[end : end + 1] in ("{", "%", "[", "<") for _, end in found)
+    return found if touches_word else []
