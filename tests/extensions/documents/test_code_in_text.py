@@ -30,6 +30,15 @@ def written(text: str, translator: WordByWord = UPPER) -> str:
         "readOnly=auto",
         "STAGE=dev",
         ".ruby-version",
+        "CONFIG+=no-opus",
+        "{{ folder }}/red_icon.png",
+        "og:title",
+        "HTTP_HOST:example.test",
+        "?month=3&tag=legal",
+        "/api/dogs/{dog_id}/cats",
+        "/projects/:id/widget.js",
+        "/index.json",
+        "au-1_smt.a",
         "data-allowReplies",
         "{{ url_for('main.view_notifications', service_id=current_service.id, message_type='email', status='delivered') }}",
     ],
@@ -65,6 +74,10 @@ def test_the_bracket_of_a_smiley_may_close_others() -> None:
         ("&6Type &c/help&6 for dogs", "&6TYPE &c/help&6 FOR DOGS"),
         ("\u00a7aThe dogs\u00a7r sleep", "\u00a7aTHE DOGS\u00a7r SLEEP"),
         ("&lBig &chouse", "&lBIG &cHOUSE"),
+        ("&4The house is red", "&4THE HOUSE IS RED"),
+        ("&aYou are here", "&aYOU ARE HERE"),
+        ("&3- Pick it -", "&3- PICK IT -"),
+        ("&7> The dogs", "&7> THE DOGS"),
         (
             "\u00a7x\u00a7f\u00a70\u00a70\u00a7a\u00a7a\u00a7adogs sleep",
             "\u00a7x\u00a7f\u00a70\u00a70\u00a7a\u00a7a\u00a7aDOGS SLEEP",
@@ -90,6 +103,8 @@ def test_codes_of_colours_stay_before_their_words(text: str, capitals: str) -> N
         "love and hate; peace (and war) : it is so",
         "the list: (a) one, (b) two; (c) three",
         "cat and dog -the red one- sleep",
+        "is it so? and so=so, a / b",
+        "note:this is so and dogs:cats",
         "call no 1# and dogs#",
         "e.g.(as you know) we go, i.e. (so)",
     ],
@@ -103,3 +118,9 @@ def test_other_words_with_such_signs_are_text(text: str) -> None:
 def test_nothing_changes_without_a_translation() -> None:
     text = "&6Use tar -xzf or foo(bar, baz) :-) in \u00a7athe house.\n"
     assert translated(read_document(text.encode(), format_named("txt")), Identity()) == text
+
+
+@pytest.mark.parametrize("label", ["&about", "&Open the door", "Save &all dogs"])
+def test_the_mark_of_a_key_is_no_code_of_a_colour(label: str) -> None:
+    document = read_document(json.dumps({"a": label}).encode(), format_named("json"))
+    assert json.loads(translated(document)) == {"a": label.upper()}

@@ -1147,3 +1147,12 @@ def test_code_between_two_shortcodes_in_brackets_stays(name: str) -> None:
     code = f'[{name} classes="language-git"]\nthe dogs\nand cats\n[/{name}]\n'
     assert upper(f"The dog.\n\n{code}\nThe cat.\n") == f"THE DOG.\n\n{code}\nTHE CAT.\n"
     assert upper(f"[{name}](a.md) is it.\n") == f"[{name.upper()}](a.md) IS IT.\n"
+
+
+def test_other_titles_and_texts_among_the_settings_are_translated() -> None:
+    settings = "---\nseo_title: The dog\noneLineDescription: A big dog\nimageAlt: 'A dog'\nlayout: the page\n---\n"
+    assert upper(settings) == (
+        "---\nseo_title: THE DOG\noneLineDescription: A BIG DOG\nimageAlt: 'A DOG'\nlayout: the page\n---\n"
+    )
+    kept = "---\nhide_title: true\nshow-description: off # the dog\nsalt: a little\ncatalt: the dog\n---\n"
+    assert upper(kept) == kept

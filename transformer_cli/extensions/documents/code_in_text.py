@@ -28,11 +28,21 @@ _WORDS = re.compile(
     # Also with other arguments, if its name has parts: babel.parse(code: string), .slice(0, n), and Cat#meow as in lists of functions
     rf"|(?<![\w.$@/-]){_NAME}(?:\.{_NAME}){{1,4}}\([^()\n]{{1,200}}\)(?!\w)|(?<![\w.)/])\.[a-z]\w{{1,48}}\([^()\n]{{0,200}}\)(?!\w)"
     r"|(?<![\w.$@/#-])[A-Z][a-z]\w{0,48}#[a-z_]\w{1,48}(?:\([^()\n]{0,200}\))?(?![\w#])"
+    # A file below a placeholder: {{ folder }}/icon.png; names with their space, such as og:title, db:seed
+    r"|(?:\{\{[^{}\n]{1,99}\}\}|[$%]?\{[\w. ]{1,60}\}|\$[A-Za-z_]\w{0,40})(?:/[\w.-]{1,60}){0,9}/[\w.-]{0,60}\w\.[A-Za-z]\w{1,4}(?!\w)"
+    r"|(?<![\w@#.\\/:<-])(?:og|db|dc|dcterms|fb|rdfs?|foaf|owl|skos|xsd|xsi|xlink|minecraft|android|tools|epub):[a-z][\w/-]{1,48}(?![\w:])"
     # A value of a template that is longer than a placeholder.
     r"|\{\{(?!\{)[^{}\n]{100,2000}\}\}"
     # areas="left+right", place_type=continent, has[]=photos&has[]=geo, readOnly=auto
     rf"|(?<![\w<&?./-])[A-Za-z][\w:-]{{1,40}}=(?:\"[^\"\s<>]{{1,99}}\"|'[^'\s<>]{{1,99}}')(?!\w)"
-    rf"|(?<![\w<&?./-]){_SETTING_NAME}={_VALUE}(?:&{_SETTING_NAME}={_VALUE}){{0,9}}(?![\w=])"
+    rf"|(?<![\w<&?./-]){_SETTING_NAME}[+:]?={_VALUE}(?:&{_SETTING_NAME}={_VALUE}){{0,9}}(?![\w=])"
+    # HTTP_HOST:example.test; a query by itself; a path with a variable in it, or with one file: /projects/:id/tasks, /index.json
+    rf"|(?<![\w<&?./-])[A-Z][A-Z0-9]{{0,30}}(?:_[A-Z0-9]{{1,30}}){{1,9}}:{_VALUE}(?!\w)"
+    r"|(?<![^\s(\[\"'\u201c/])\?[a-z]\w{0,40}=[\w.%+-]{1,99}(?<!\.)(?:&[a-z]\w{0,40}=[\w.%+-]{1,99}(?<!\.)){0,20}"
+    r"|(?<![\w/.:{}])(?:/[\w.-]{1,60}){0,9}/(?::[a-z]\w{0,40}|\{\w{1,40}\})(?:/[\w.-]{0,60}\w|/:[a-z]\w{0,40}|/\{\w{1,40}\}){1,9}(?!\w)"
+    r"|(?<![\w/.<>)\]])/[a-z][\w-]{0,60}\.(?:[a-z]{2,3}|html|json|jsonl|webp|yaml)(?![\w/])"
+    # The number of a rule: au-1_smt.a
+    r"|(?<![\w@/.-])[A-Za-z]{1,20}-\d[\w.-]{0,40}_[\w.-]{0,40}\w"
     # .ruby-version, data-allowReplies
     r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,3}(?![\w-]|\.\w)"
     r"|(?<![\w@#.\\/<-])data-[a-z]{1,30}(?:[A-Z][a-z0-9]{1,30}){1,4}(?![\w-])"
@@ -46,8 +56,10 @@ _COLOURS = re.compile(
 )
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#\d+|#[xX][0-9A-Fa-f]+);|&(?:amp|copy|lt|gt|nbsp|quot|reg)")
 _ARTICLE_OF_LAW = re.compile(r"\u00a7\d[a-z]?(?![^\W_])")
+# The last sign of a code at the beginning that needs no other one: &4The, &aYou, &7>; but &1 Day and &about have the mark of a key.
+_ALONE = re.compile(r"\d[^\s.):]|[a-z][A-Z({\[<]")
 _MAY_BE_CODE = re.compile(
-    r"[ (]-[A-Za-z]|[=:;]['\u2019-]?[)(DPpOo/\\|*\"']|\w=\w|\]=|<3|\^\^|[xX]D|\{\{|\u00a7|&[#0-9a-fk-or]|\.[a-z][a-z0-9]+-|data-[a-z]+[A-Z]|[A-Za-z]#[a-z_]|[\w.]\w\("
+    r"[ (]-[A-Za-z]|[=:;]['\u2019-]?[)(DPpOo/\\|*\"']|\w[+:]?=\w|\]=|<3|\^\^|[xX]D|\{\{|\u00a7|&[#0-9a-fk-or]|\.[a-z][a-z0-9]+-|data-[a-z]+[A-Z]|/\w|/[:{]|_\w|\?[a-z]|[a-z]:[a-z]|[A-Za-z]#[a-z_]|[\w.]\w\("
 )
 
 
@@ -111,15 +123,19 @@ def _codes_of_colours(text: str) -> list[tuple[int, int]]:
     if "\u00a7" not in text and "&" not in text:
         return []
     found: list[tuple[int, int]] = []
-    is_of_server = False
+    is_of_server = begins_text = has_digit = False
     for match in _COLOURS.finditer(text):
         if _ENTITY.match(text, match.start()) or _ARTICLE_OF_LAW.match(text, match.start()):
             continue
         found.append(match.span())
         is_first = not has_letter(text[: match.start()])
-        is_of_server = is_of_server or match[0][1].isdigit() or is_first
+        begins_text = begins_text or is_first
+        has_digit = has_digit or match[0][1].isdigit()
+        is_several = len(found) > 1 or len(match[0]) > 2
+        is_of_server = is_of_server or (is_several and (has_digit or begins_text))
+        is_of_server = is_of_server or (is_first and _ALONE.match(text, match.end() - 1) is not None)
     signs = [text[start] for start, _ in found]
-    if "&" in signs and not ("\u00a7" not in signs and len(found) > 1 and is_of_server):
+    if "&" in signs and ("\u00a7" in signs or not is_of_server):
         found = [(start, end) for start, end in found if text[start] != "&"]
-    touches_word = any(text[end : end + 1].isalpha() or text[end : end + 1] in ("{", "%", "[", "<") for _, end in found)
+    touches_word = any(text[end : end + 1].strip() for _, end in found)
     return found if touches_word else []

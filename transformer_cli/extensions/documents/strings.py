@@ -60,9 +60,9 @@ _IDENTIFIER = re.compile(
   | (?=[^/]*/)(?![^\W\d_]+(?:/[^\W\d_]+)+[.!?:]*\Z)[!-;=-~]+   # a path or its pattern, but not "and/or"
   | (?=[^*]*\*)(?!\*+[^*]+\*+[.:]?\Z|[A-Z][a-z]*\*:?\Z)[!-;=-~]+   # *.txt, but not *bold* and "Name*"
   | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
-  | \#?[a-z][a-z0-9_.-]*(?::[a-z0-9_.-]+)+(?:/[\w./-]+)?     # of a game: minecraft:oak_log, #create:wood/planks
+  | \#?[a-z][a-z0-9_.-]*(?::[a-z0-9_.+-]+)+(?:/[\w./-]+)?     # of a game: minecraft:oak_log, #create:wood/planks
   | \^\S*\$                                                # a pattern: ^(city|local)$
-  | true | false | null
+  | true | false | null | ltr | rtl
   | \.[A-Za-z]\w*                                           # the ending of files: .png
   | \d+x\d+(?:\s+\d+x\d+)*                                  # sizes of pictures: 48x48
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
@@ -76,6 +76,7 @@ _IDENTIFIER = re.compile(
 _PLACEHOLDER_IN_PATH = re.compile(r"<%=[^%<>]*%>|[%$#]?\{[\w. ]+\}")
 # No name is longer, and the time of the search grows with the square of the length.
 _LONGEST_NAME = 200
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
 # The values of base_locale, defaultLanguage and languages are names of languages.
 _KEY_OF_LANGUAGE = re.compile(r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?")
@@ -162,6 +163,8 @@ def _is_text(value: str, key: str) -> bool:
     """Whether a string with letters is no identifier."""
     if len(value) > _LONGEST_NAME:
         return True
+    if key.casefold() == "code" and _LANGUAGE_TAG.fullmatch(value) and len(value) < 6:
+        return False
     if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
     if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME_WITH_NUMBER.fullmatch(value)):
@@ -182,9 +185,6 @@ def holds_text(segment: Segment, key: str) -> bool:
     has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
     text = plain_text(segment.pieces)
     return has_branches or (has_letter(text) and _is_text(text, key))
-
-
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
 def language_in_place_of(key: str, languages: Direction) -> str | None:
