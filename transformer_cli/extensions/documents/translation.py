@@ -457,8 +457,13 @@ class _SegmentInWork:
         if not_green is NotGreen.LEFT_OUT:
             return translation if estimate.is_green else TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
         trust = f"{'green' if estimate.is_green else 'not green'} {estimate.probability:.3f}"
-        doubts = translation.doubts if estimate.is_green else (*translation.doubts, NOT_GREEN)
-        return replace(translation, doubts=doubts, trust=trust)
+        if estimate.is_green:
+            return replace(translation, trust=trust)
+        # What has other doubts says with them why it is not green.
+        reasons = () if translation.doubts else (answers[part.asked].why_not_green for part in self.all_parts)
+        reason = next(filter(None, reasons), "")
+        said = f"{NOT_GREEN}: {reason}" if reason else NOT_GREEN
+        return replace(translation, doubts=(*translation.doubts, said), trust=trust)
 
     def translation(
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels
