@@ -124,3 +124,13 @@ def test_nothing_changes_without_a_translation() -> None:
 def test_the_mark_of_a_key_is_no_code_of_a_colour(label: str) -> None:
     document = read_document(json.dumps({"a": label}).encode(), format_named("json"))
     assert json.loads(translated(document)) == {"a": label.upper()}
+
+
+def test_a_tag_inside_other_code_divides_it_into_no_code() -> None:
+    def page(text: str) -> str:
+        return translated(read_document(f"<p>{text}</p>".encode(), format_named("html")), REVERSED)
+
+    assert page("https:/<b>/example.co</b>m/very/long?a=1 is open") == (
+        "<p>OPEN IS https:/<b>/example.co</b>m/very/long?a=1</p>"
+    )
+    assert page("the <b>dogs</b> <i>:)</i> sleep") == "<p><i>:)</i> SLEEP <b>DOGS</b> THE</p>"

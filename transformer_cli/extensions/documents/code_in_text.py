@@ -5,6 +5,7 @@ A word for programs takes the place of a word; a smiley and a code of a colour s
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role, has_letter
 from transformer_cli.text.languages import frequent_words
@@ -63,21 +64,30 @@ _MAY_BE_CODE = re.compile(
 )
 
 
+# What stands for other markup while a text is searched; tags around words stand for nothing.
+_SHOWN = {Role.WORD: "\ue000", Role.POINT: " "}
+
+
 def with_code_apart(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """Pieces in which what stays is markup that stands for text of the segment (`is_text_as_markup`)."""
     if not any(isinstance(piece, str) and _MAY_BE_CODE.search(piece) for piece in pieces):
         return tuple(pieces)
     found: list[Piece] = []
     number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
-    for piece in pieces:
+    # Over all pieces: an address whose parts stand in several tags is one.
+    shown = [piece if isinstance(piece, str) else _SHOWN.get(piece.role, "") for piece in pieces]
+    parts = sorted(_parts("".join(shown)))
+    for piece, text, behind in zip(pieces, shown, accumulate(map(len, shown)), strict=True):
         if not isinstance(piece, str):
             found.append(piece)
             continue
+        first = behind - len(text)
         place = 0
-        for start, end, role in sorted(_parts(piece)):
-            number -= 1
-            found += [piece[place:start], Markup(role, number, piece[start:end])]
-            place = end
+        for start, end, role in parts:
+            if first <= start and end <= behind:
+                number -= 1
+                found += [piece[place : start - first], Markup(role, number, piece[start - first : end - first])]
+                place = end - first
         found.append(piece[place:])
     return tuple(piece for piece in found if piece)
 
