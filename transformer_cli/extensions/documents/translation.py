@@ -9,9 +9,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
+from transformer_cli.decoding.code_in_text import has_codes_of_colours
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
-from transformer_cli.extensions.documents.code_in_text import has_codes_of_colours, with_code_apart
+from transformer_cli.extensions.documents.code_apart import with_code_apart
 from transformer_cli.extensions.documents.inline_text import (
     DIVISION,
     InlineText,

@@ -1,15 +1,13 @@
-"""Finds what stays in the texts of documents beside protected spans: commands and options, calls, settings, smileys, codes of colours.
+"""Finds what stays in a text beside protected spans: commands and options, calls, settings, smileys, codes of colours.
 
 A word for programs takes the place of a word; a smiley and a code of a colour stand between words.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
-from transformer_cli.extensions.documents.segments import Markup, Piece, Role, has_letter
 from transformer_cli.text.languages import frequent_words
-from transformer_cli.text.spans import find_spans
+from transformer_cli.text.spans import Span, SpanKind, find_spans
 
 # Programs whose options stand directly behind their names; none of them is a frequent word of a sentence before a dash.
 _PROGRAMS = (
@@ -42,7 +40,8 @@ _WORDS = re.compile(
     r"|(?<![^\s(\[\"'\u201c/])\?[a-z]\w{0,40}=[\w.%+-]{1,99}(?<!\.)(?:&[a-z]\w{0,40}=[\w.%+-]{1,99}(?<!\.)){0,20}"
     r"|(?<![\w/.:{}])(?:/[\w.-]{1,60}){0,9}/(?::[a-z]\w{0,40}|\{\w{1,40}\})(?:/[\w.-]{0,60}\w|/:[a-z]\w{0,40}|/\{\w{1,40}\}){1,9}(?!\w)"
     r"|(?<![\w/.<>)\]])/[a-z][\w-]{0,60}\.(?:[a-z]{2,3}|html|json|jsonl|webp|yaml)(?![\w/])"
-    # The number of a rule: au-1_smt.a
+    # The number of a rule: au-1_smt.a; a command behind the code of a colour: &c/help
+    r"|(?<=[&\u00a7][0-9a-fk-or])/[a-z]\w{1,40}"
     r"|(?<![\w@/.-])[A-Za-z]{1,20}-\d[\w.-]{0,40}_[\w.-]{0,40}\w"
     # .ruby-version, data-allowReplies
     r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,3}(?![\w-]|\.\w)"
@@ -64,42 +63,33 @@ _MAY_BE_CODE = re.compile(
 )
 
 
-# What stands for other markup while a text is searched; tags around words stand for nothing.
-_SHOWN = {Role.WORD: "\ue000", Role.POINT: " "}
-
-
-def with_code_apart(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Pieces in which what stays is markup that stands for text of the segment (`is_text_as_markup`)."""
-    if not any(isinstance(piece, str) and _MAY_BE_CODE.search(piece) for piece in pieces):
-        return tuple(pieces)
-    found: list[Piece] = []
-    number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
-    # Over all pieces: an address whose parts stand in several tags is one.
-    shown = [piece if isinstance(piece, str) else _SHOWN.get(piece.role, "") for piece in pieces]
-    parts = sorted(_parts("".join(shown)))
-    for piece, text, behind in zip(pieces, shown, accumulate(map(len, shown)), strict=True):
-        if not isinstance(piece, str):
-            found.append(piece)
-            continue
-        first = behind - len(text)
-        place = 0
-        for start, end, role in parts:
-            if first <= start and end <= behind:
-                number -= 1
-                found += [piece[place : start - first], Markup(role, number, piece[start - first : end - first])]
-                place = end - first
-        found.append(piece[place:])
-    return tuple(piece for piece in found if piece)
-
-
 def has_codes_of_colours(text: str) -> bool:
     """Whether a text has codes such as \u00a7a and &6, so that none of its signs marks a key."""
     return any(True for _ in _codes_of_colours(text))
 
 
-def _parts(text: str) -> Iterator[tuple[int, int, Role]]:
-    """What stays in a text, without overlaps."""
-    taken = [(span.start, span.end) for span in find_spans(text)]
+def with_code(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The protected spans of a text, and those of its code, in order, without overlaps."""
+    found = code_in(text, spans)
+    if not found:
+        return list(spans)
+    others = [span for span in spans if not any(each.start <= span.start and span.end <= each.end for each in found)]
+    return sorted([*found, *others])
+
+
+def code_in(text: str, spans: Sequence[Span] | None = None) -> list[Span]:
+    """What stays in a text beside its protected spans, in order, without overlaps: as a word, or between words.
+
+    Args:
+        spans: those of the text; None: they are looked for.
+    """
+    if not _MAY_BE_CODE.search(text):
+        return []
+    return sorted(_parts(text, find_spans(text) if spans is None else spans))
+
+
+def _parts(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    taken = [(span.start, span.end) for span in spans]
 
     def is_free(start: int, end: int) -> bool:
         """Whether the range lies in no span, and cuts none."""
@@ -107,18 +97,18 @@ def _parts(text: str) -> Iterator[tuple[int, int, Role]]:
             (first <= start and end <= last) or first < start < last or first < end < last for first, last in taken
         )
 
-    whole: list[tuple[int, int, Role]] = []
+    whole: list[Span] = []
     for match in _WORDS.finditer(text):
         arguments = match["arguments"]
         is_call = arguments is None or not frequent_words("en").intersection(re.split(", ?", arguments))
         if is_call and is_free(*match.span()):
-            whole.append((*match.span(), Role.WORD))
-    inner = [(*match.span(), Role.POINT) for match in _SMILEYS.finditer(text) if _is_smiley(text, match)]
-    inner += [(start, end, Role.POINT) for start, end in _codes_of_colours(text)]
+            whole.append(Span(*match.span(), SpanKind.WORD))
+    inner = [match.span() for match in _SMILEYS.finditer(text) if _is_smiley(text, match)]
+    inner += _codes_of_colours(text)
     yield from whole
-    for start, end, role in inner:
+    for start, end in inner:
         if is_free(start, end) and not any(first < end and start < last for first, last, _ in whole):
-            yield start, end, role
+            yield Span(start, end, SpanKind.TAG)
 
 
 def _is_smiley(text: str, match: re.Match[str]) -> bool:
@@ -138,7 +128,7 @@ def _codes_of_colours(text: str) -> list[tuple[int, int]]:
         if _ENTITY.match(text, match.start()) or _ARTICLE_OF_LAW.match(text, match.start()):
             continue
         found.append(match.span())
-        is_first = not has_letter(text[: match.start()])
+        is_first = not any(map(str.isalpha, text[: match.start()]))
         begins_text = begins_text or is_first
         has_digit = has_digit or match[0][1].isdigit()
         is_several = len(found) > 1 or len(match[0]) > 2
