@@ -4,6 +4,7 @@ A word for programs takes the place of a word; a smiley and a code of a colour s
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from transformer_cli.text.languages import frequent_words
@@ -56,6 +57,7 @@ _COLOURS = re.compile(
 )
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#\d+|#[xX][0-9A-Fa-f]+);|&(?:amp|copy|lt|gt|nbsp|quot|reg)")
 _ARTICLE_OF_LAW = re.compile(r"\u00a7\d[a-z]?(?![^\W_])")
+_NEAR = 300  # characters before a smiley, in which the bracket stands that it could close
 # The last sign of a code at the beginning that needs no other one: &4The, &aYou, &7>; but &1 Day and &about have the mark of a key.
 _ALONE = re.compile(r"\d[^\s.):]|[a-z][A-Z({\[<]")
 _MAY_BE_CODE = re.compile(
@@ -73,8 +75,8 @@ def with_code(text: str, spans: Sequence[Span]) -> list[Span]:
     found = code_in(text, spans)
     if not found:
         return list(spans)
-    others = [span for span in spans if not any(each.start <= span.start and span.end <= each.end for each in found)]
-    return sorted([*found, *others])
+    others = [span for span in spans if not _touching(found, span.start, span.end)]
+    return sorted([*found, *others], key=lambda span: span.start)
 
 
 def code_in(text: str, spans: Sequence[Span] | None = None) -> list[Span]:
@@ -85,16 +87,15 @@ def code_in(text: str, spans: Sequence[Span] | None = None) -> list[Span]:
     """
     if not _MAY_BE_CODE.search(text):
         return []
-    return sorted(_parts(text, find_spans(text) if spans is None else spans))
+    return sorted(_parts(text, find_spans(text) if spans is None else spans), key=lambda span: span.start)
 
 
 def _parts(text: str, spans: Sequence[Span]) -> Iterator[Span]:
-    taken = [(span.start, span.end) for span in spans]
-
     def is_free(start: int, end: int) -> bool:
         """Whether the range lies in no span, and cuts none."""
         return not any(
-            (first <= start and end <= last) or first < start < last or first < end < last for first, last in taken
+            each.start < start or end < each.end or (each.start, each.end) == (start, end)
+            for each in _touching(spans, start, end)
         )
 
     whole: list[Span] = []
@@ -107,14 +108,20 @@ def _parts(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     inner += _codes_of_colours(text)
     yield from whole
     for start, end in inner:
-        if is_free(start, end) and not any(first < end and start < last for first, last, _ in whole):
+        if is_free(start, end) and not _touching(whole, start, end):
             yield Span(start, end, SpanKind.TAG)
+
+
+def _touching(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:
+    """Those of some spans in order that share a character with a range."""
+    first = bisect_right(spans, start, key=lambda span: span.end)
+    return spans[first : bisect_left(spans, end, key=lambda span: span.start)]
 
 
 def _is_smiley(text: str, match: re.Match[str]) -> bool:
     """Whether the bracket of a smiley closes none of the text before it, as in (we are glad :)"""
     is_closing = match[0].endswith(")")
-    before = text[: match.start()]
+    before = text[max(0, match.start() - _NEAR) : match.start()]
     return not is_closing or before.count("(") <= before.count(")") + len(re.findall(r"[:;=]-?\(", before))
 
 
@@ -124,11 +131,12 @@ def _codes_of_colours(text: str) -> list[tuple[int, int]]:
         return []
     found: list[tuple[int, int]] = []
     is_of_server = begins_text = has_digit = False
+    first_letter = next((at for at, sign in enumerate(text) if sign.isalpha()), len(text))
     for match in _COLOURS.finditer(text):
         if _ENTITY.match(text, match.start()) or _ARTICLE_OF_LAW.match(text, match.start()):
             continue
         found.append(match.span())
-        is_first = not any(map(str.isalpha, text[: match.start()]))
+        is_first = match.start() <= first_letter
         begins_text = begins_text or is_first
         has_digit = has_digit or match[0][1].isdigit()
         is_several = len(found) > 1 or len(match[0]) > 2
