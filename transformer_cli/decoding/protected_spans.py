@@ -9,6 +9,7 @@ from itertools import chain, repeat, takewhile
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
+from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -66,7 +67,12 @@ class Promise:
         """Whether a translation holds each span exactly as often as the source, and no invented one."""
         found: Counter[str] = Counter()
         is_number: dict[str, bool] = {}
-        for span in find_spans(text):
+        spans = find_spans(text)
+        # A command or smiley counts where the source has it; a translation invents none of them.
+        whole = with_code(text, spans)
+        if any(span not in spans and text[span.start : span.end] in self.counts for span in whole):
+            spans = whole
+        for span in spans:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
@@ -99,9 +105,8 @@ def spans_outside_terms(text: str, required: Sequence[RequiredTerm]) -> list[Spa
         if start >= 0:
             place = start + len(each.source)
             taken.append((start, place))
-    return [
-        span for span in find_spans(text) if not any(start <= span.start and span.end <= end for start, end in taken)
-    ]
+    spans = with_code(text, find_spans(text))
+    return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in taken)]
 
 
 # Names, and round numbers. A model may still change one of them. So each translation
