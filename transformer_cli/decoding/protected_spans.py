@@ -20,6 +20,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import (
@@ -229,7 +230,7 @@ class ProtectedSentence:
         text, spans = given.text, given.spans
         self.result: Translation | None = None
         """The translation, in which each span stands as often as in the sentence; None while attempts are left."""
-        if not _has_letter(masked(text, spans, " ")):
+        if not has_letter(masked(text, spans, " ")):
             self.result = copied(text)
             return
         self._given, self._keeper = given, keeper
@@ -368,8 +369,8 @@ class SpanKeeper:
         words = masked(text, list(inner), " ")[start:stop]
         stand_ins = {word: text[span.start : span.end] for span, word in inner.items()}
         return _Piece(
-            changed if _has_letter(words) else text[start:stop],
-            is_translated=_has_letter(words),
+            changed if has_letter(words) else text[start:stop],
+            is_translated=has_letter(words),
             is_first=not any(map(str.isalpha, text[:start])),
             stand_ins=tuple(stand_ins.items()),
         )
@@ -453,10 +454,6 @@ def _with_all_terms(translation: Translation, required: Sequence[RequiredTerm]) 
 
 def _literal(text: str) -> list[_Piece]:
     return [_Piece(text, is_translated=False)] if text else []
-
-
-def _has_letter(text: str) -> bool:
-    return any(map(str.isalpha, text))
 
 
 def _with_half_of_day(text: str, span: Span) -> Span:
