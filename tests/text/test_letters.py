@@ -4,8 +4,11 @@ import unicodedata
 
 import pytest
 
+from transformer_cli.config import Direction, TokenizerConfig
+from transformer_cli.decoding.checks.doubts import WORDLESS, doubts_about
 from transformer_cli.text.letters import has_letter, is_letter
 from transformer_cli.text.sentences import split_sentences, text_ranges
+from transformer_cli.text.tokenizer import train_tokenizer
 
 # Sunuwar and Kirat Rai came with Unicode 16, and more Chinese characters with 15.1.
 SUNUWAR, KIRAT_RAI, CHINESE = "\U00011bc2\U00011bc6", "\U00016d40\U00016d41", "\U0002ebf0"
@@ -37,3 +40,12 @@ def test_nothing_that_python_knows_is_a_letter_but_letters_braille_and_sign_writ
         if unicodedata.category(sign) != "Cn" and is_letter(sign) and not sign.isalpha()
     }
     assert others == {"BRAILLE", "SIGNWRITING"}
+
+
+@pytest.mark.parametrize("word", [SUNUWAR, BRAILLE])
+def test_what_a_model_writes_in_any_script_are_words(word: str) -> None:
+    """Else each translation would have lost the text, and the sentence would stay as it is."""
+    tokenizer = train_tokenizer([f"{word} {word}{word} ."] * 9, TokenizerConfig())
+    assert tokenizer.count_written(tokenizer.encode(f"{word} .")) == len(tokenizer.encode(word))
+    assert WORDLESS not in doubts_about("the dog", f"{word} {word}", Direction("en", "suz"))
+    assert doubts_about(f"{word} {word}", "\u2026", Direction("suz", "en")) == (WORDLESS,)

@@ -17,6 +17,11 @@ def has_letter(text: str) -> bool:
     return any(map(str.isalpha, text)) or (not text.isascii() and any(map(_is_further_letter, text)))
 
 
+def has_word(text: str) -> bool:
+    """Whether a text has a letter or a digit."""
+    return any(map(str.isalnum, text)) or has_letter(text)
+
+
 def _is_further_letter(sign: str) -> bool:
     # The pattern without dots is the space of Braille.
     if "\u2801" <= sign <= "\u28ff" or "\U0001d800" <= sign <= "\U0001da8b":

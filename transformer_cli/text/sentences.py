@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
-from transformer_cli.text.letters import has_letter
+from transformer_cli.text.letters import has_letter, has_word
 from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the times of a line of a song, a log or a transcript ([00:12.50], 00:12 before a capital letter), the quote marks of
@@ -288,13 +288,13 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     places = [0, *_sentence_ends(text, primary_language(language)), len(text)]
     for first, place, following in zip(places, places[1:], places[2:], strict=False):
         part = text[first:place].rstrip()
-        has_words = has_words or _has_word(part)
+        has_words = has_words or has_word(part)
         next_gap = text[first + len(part) : place]
         is_open = (first == start and _NUMBER.fullmatch(part)) or (
             # A sentence goes on behind the dots of a name: choose Open file..., and wait
             not next_gap and (part[-1:] in _CLOSING_QUOTES or text[place : place + 2] in (", ", "; "))
         )
-        if has_words and not is_open and _has_word(text[place:following]):
+        if has_words and not is_open and has_word(text[place:following]):
             sentences.append(Sentence(text[start : first + len(part)], gap))
             start, gap, has_words = place, next_gap, False
     return [*sentences, Sentence(text[start:], gap)]
@@ -477,7 +477,7 @@ def cut_after_sentence(text: str) -> Cut | None:
     for match in INNER_END.finditer(text):
         start, end = match.span(1)
         cut = Cut(text[:start], text[start:end], text[end:])
-        if cut.right[:1].isupper() and len(cut.left.split()) > 1 and _has_word(cut.left):
+        if cut.right[:1].isupper() and len(cut.left.split()) > 1 and has_word(cut.left):
             return cut
     return None
 
@@ -521,10 +521,6 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
 
 def _is_inside(place: int, spans: Sequence[Span]) -> bool:
     return any(span.start < place < span.end for span in spans)
-
-
-def _has_word(text: str) -> bool:
-    return any(map(str.isalnum, text)) or has_letter(text)
 
 
 # An ellipsis inside a sentence.
@@ -691,12 +687,7 @@ def with_final_mark_of(translation: str, source: str, *, target_language: str = 
     if ellipsis and translation.endswith(".") and not is_ellipsis:
         return translation[:-1].rstrip() + ellipsis
     before_pause = next((each for each in ("\u2026", "...") if source[:-1].endswith(each)), "")  # Wait...,
-    if (
-        not any(map(str.isalnum, translation))
-        or not source
-        or ends_sentence(source)
-        or (is_ellipsis and not before_pause)
-    ):
+    if not has_word(translation) or not source or ends_sentence(source) or (is_ellipsis and not before_pause):
         return translation  # a text of marks only would vanish with its mark
     if source[-1] in _PAUSES:
         if translation[-1] in _WIDE_PAUSE_MARKS:

@@ -181,6 +181,8 @@ _PATTERNS = {
         # The quotes of ``these words'' and `those' are no code.
         # ``x`` of reStructuredText and Markdown.
         rf"(?<!`)(?P<ticks>`{{2,9}})(?![\s`])(?:(?!(?P=ticks))[^{_NO_CONTROL}]){{1,199}}(?<!\s)(?P=ticks)(?!`)"
+        # The line before a block of code, with its language: ```python
+        r"|(?<!\S)`{3,9}[a-z][\w+#.-]{0,30}\s*\Z"
         # A name before it is a role of reStructuredText: :c:func:`x`. A low line behind it makes a link: `x`_, `x`__.
         rf"|(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`(?:_{{1,2}}(?!\w))?"
         # With a tab in it, which parts the columns of a line everywhere else: no letter touches it, as in it`s.

@@ -19,6 +19,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.letters import has_word
 from transformer_cli.text.normalization import (
     REVERSED,
     SPECIALS,
@@ -195,7 +196,7 @@ class Tokenizer:
     @cached_property
     def _is_written(self) -> list[bool]:
         special = self.eos_id, self.pad_id, self.sos_id
-        return [index not in special and any(map(str.isalnum, piece)) for index, piece in enumerate(self.entries)]
+        return [index not in special and has_word(piece) for index, piece in enumerate(self.entries)]
 
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""

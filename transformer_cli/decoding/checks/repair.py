@@ -46,6 +46,7 @@ from transformer_cli.decoding.translation import (
     Translation,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.letters import has_word
 from transformer_cli.text.normalization import without_line_breaks
 from transformer_cli.text.sentences import (
     FEWEST_TOKENS,
@@ -233,7 +234,7 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     ids = best[0].ids if best else ()
     num_target_words = pipeline.target_tokenizer.count_written(ids)
     if num_target_words == 0:
-        return any(map(str.isalnum, part.text))
+        return has_word(part.text)
     confidence = search_confidence(best[0], options)
     is_unsure = confidence is not None and confidence < _FAIRLY_SURE
     if is_unsure and _has_few_words(pipeline, part, best[0]):
@@ -260,9 +261,7 @@ def _has_few_words(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> 
     if part.terms or not all(map(has_spaces, pipeline.languages)):
         return False
     written = pipeline.target_tokenizer.decode(best.ids)
-    num_read, num_written = (
-        sum(any(map(str.isalnum, word)) for word in text.split()) for text in (part.given, written)
-    )
+    num_read, num_written = (sum(map(has_word, text.split())) for text in (part.given, written))
     return num_read >= _FEWEST_WORD_TOKENS and num_written < _FEW_WORDS * num_read
 
 
