@@ -20,7 +20,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.letters import has_letter
+from transformer_cli.text.letters import has_letter, is_letter, is_part_of_word
 from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import (
@@ -484,12 +484,12 @@ def _core(visible: str, start: int, end: int, before: Span | None, after: Span |
     """
     if before is not None:
         start += _num_touching(visible[start:end], before)
-        while start < end and not visible[start].isalnum():
+        while start < end and not (visible[start].isalnum() or is_letter(visible[start])):
             start += 1
     if after is not None:
         limit = end
         end -= _num_touching(visible[start:end][::-1], after)
-        while start < end and not visible[end - 1].isalnum():
+        while start < end and not is_part_of_word(visible[end - 1]):
             end -= 1
         while after.kind in _BETWEEN_WORDS and start < end < limit and visible[end] in _SENTENCE_ENDS:
             end += 1
@@ -502,5 +502,5 @@ def _num_touching(visible: str, cut: Span) -> int:
         return 0
     if cut.kind is SpanKind.WORD and (possessive := _POSSESSIVE.match(visible)):
         return possessive.end()
-    number = len(list(takewhile(str.isalnum, visible)))
+    number = len(list(takewhile(is_part_of_word, visible)))
     return number if cut.kind is SpanKind.NUMBER or number <= _MOST_LETTERS_OF_AFFIX else 0

@@ -12,6 +12,14 @@ def is_letter(sign: str) -> bool:
     return sign.isalpha() or (not sign.isascii() and _is_further_letter(sign))
 
 
+def is_part_of_word(sign: str) -> bool:
+    """Whether a character is a letter, a digit or a mark on one, such as the vowels of Hindi and Thai, and their joiners."""
+    return sign.isalnum() or (
+        not sign.isascii()
+        and (sign in "\u200c\u200d" or unicodedata.category(sign)[0] == "M" or _is_further_letter(sign))
+    )
+
+
 def has_letter(text: str) -> bool:
     """Whether there is anything to translate in a text."""
     return any(map(str.isalpha, text)) or (not text.isascii() and any(map(_is_further_letter, text)))
