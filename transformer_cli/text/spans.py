@@ -165,6 +165,8 @@ _PATTERNS = {
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+        # Of games, with a value behind the name: <color=#ff0000>, <size=20>, <link="house">, <#ff0000>
+        rf"|<[A-Za-z][\w-]{{0,40}}=(?:\"[^\"<>{_NO_CONTROL}]{{0,300}}\"|'[^'<>{_NO_CONTROL}]{{0,300}}'|[^\s<>\"'{_NO_CONTROL}]{{1,99}})>|<\#[0-9A-Fa-f]{{3,8}}>"
         # In square brackets, as in forums, games and WordPress: [b]red[/b], [url=https://example.org], [gallery ids="1,2"], [*]
         rf"|\[(?P<bbcode>[A-Za-z][\w-]{{0,40}})(?:[ =][^\[\]{_NO_CONTROL}]{{1,300}})?\](?=[^{_NO_CONTROL}]{{0,500}}?\[/(?P=bbcode)\])"
         rf"|\[/[A-Za-z][\w-]{{0,40}}\](?!\()|\[\*\](?![(\[:])"
