@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.letters import has_letter
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import (
     TextRange,
     display_width,

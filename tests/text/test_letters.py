@@ -6,7 +6,7 @@ import pytest
 
 from transformer_cli.config import Direction, TokenizerConfig
 from transformer_cli.decoding.checks.doubts import WORDLESS, doubts_about
-from transformer_cli.text.letters import has_letter, is_letter
+from transformer_cli.text.normalization import has_letter, is_letter
 from transformer_cli.text.sentences import split_sentences, text_ranges
 from transformer_cli.text.tokenizer import train_tokenizer
 

@@ -22,7 +22,7 @@ from transformer_cli.commands.command_line import (
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.process.messages import for_shell, on_one_line
-from transformer_cli.text.letters import is_letter
+from transformer_cli.text.normalization import is_letter
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config, FilesData

@@ -27,7 +27,7 @@ from transformer_cli.text.languages import (
     primary_language,
     script_of,
 )
-from transformer_cli.text.letters import has_letter
+from transformer_cli.text.normalization import has_letter
 
 NUM_SAMPLED_ROWS = 1000
 _NUM_GUESSED_ROWS = 300

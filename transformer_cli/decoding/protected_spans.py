@@ -21,8 +21,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.letters import has_letter, is_letter, is_part_of_word
-from transformer_cli.text.normalization import normalize_invisible
+from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import (
     Span,

@@ -19,12 +19,12 @@ from transformer_cli.config import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
-from transformer_cli.text.letters import has_word
 from transformer_cli.text.normalization import (
     REVERSED,
     SPECIALS,
     UNK,
     continues_word,
+    has_word,
     tag_of,
 )
 from transformer_cli.text.tokenizer_file import (

@@ -30,7 +30,7 @@ from transformer_cli.text.languages import (
     scripts_of_language,
     small_words,
 )
-from transformer_cli.text.letters import has_word
+from transformer_cli.text.normalization import has_word
 from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 

@@ -46,8 +46,7 @@ from transformer_cli.decoding.translation import (
     Translation,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.letters import has_word
-from transformer_cli.text.normalization import without_line_breaks
+from transformer_cli.text.normalization import has_word, without_line_breaks
 from transformer_cli.text.sentences import (
     FEWEST_TOKENS,
     INNER_END,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from transformer_cli.decoding.checks.brackets import is_in_word
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.letters import is_letter
+from transformer_cli.text.normalization import is_letter
 from transformer_cli.text.quotation_marks import quotes_without_partner
 from transformer_cli.text.sentences import MARKS_OF_SCRIPTS, partners_of_brackets
 from transformer_cli.text.spans import SpanKind, find_spans, masked

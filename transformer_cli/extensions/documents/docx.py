@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from transformer_cli.extensions.documents.attribute_texts import slots_of_attributes, slots_of_labels
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
-from transformer_cli.extensions.documents.language_tags import word_language_edits
 from transformer_cli.extensions.documents.segments import (
     Document,
+    Edit,
     InlinePart,
     Markup,
     Role,
@@ -23,6 +23,7 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     has_letter,
+    language_after,
     nested_runs,
     plain_text,
     stands_beside_word,
@@ -31,7 +32,9 @@ from transformer_cli.extensions.documents.translator import Extent
 from transformer_cli.extensions.documents.xml import (
     Element,
     XmlText,
+    attribute_edits,
     escaped_xml,
+    language_edits_of,
     read_xml,
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
@@ -181,7 +184,7 @@ def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocume
     slots += _texts_of_attributes(xml)
     for slot in slots:
         options.watch.counted(slot.segment)
-    return SplicedDocument(xml.content, tuple(slots), tuple(word_language_edits(xml)))
+    return SplicedDocument(xml.content, tuple(slots), tuple(_language_edits(xml)))
 
 
 def _texts_of_attributes(xml: XmlText) -> Iterator[Slot]:
@@ -604,3 +607,32 @@ def _written(style: _Style, at_ends: tuple[str | None, str | None], found: Trans
     runs.write("", at_ends[1], at_ends[1])
     runs.fill()
     return "".join(runs.parts)
+
+
+_LANGUAGES_OF_WORD = ("val", "eastAsia", "bidi")
+
+
+def _language_edits(xml: XmlText) -> list[Edit]:
+    """The languages in a part of a DOCX file that are the source language.
+
+    What a paragraph has where nothing else is said is the target language afterwards, whatever it was: all text is translated.
+    """
+    edits = []
+    usual = {each.start for element in _usual_formats(xml.root) for each in element.walk()}
+    for element in xml.root.walk():
+        if element.local == "lang":
+            for name in element.attributes:
+                if (local := name.rpartition(":")[2]) in _LANGUAGES_OF_WORD:
+                    is_usual = local == "val" and element.start in usual
+                    edits += attribute_edits(xml, element, name, partial(language_after, is_usual=is_usual))
+        elif element.local in ("rPr", "endParaRPr", "defRPr"):
+            edits += language_edits_of(xml, element, "lang")
+    return edits
+
+
+def _usual_formats(styles: Element) -> Iterator[Element]:
+    for element in styles.elements:
+        given = {name.rpartition(":")[2]: value for name, value in element.attributes.items()}
+        is_style = element.local == "style" and given.get("type") == "paragraph"
+        if element.local == "docDefaults" or (is_style and given.get("default") in ("1", "true", "on")):
+            yield element

@@ -10,7 +10,6 @@ from urllib.parse import unquote
 from transformer_cli.extensions.documents.attribute_texts import slots_of_attributes
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import read_html
-from transformer_cli.extensions.documents.language_tags import language_after, language_edits_of
 from transformer_cli.extensions.documents.segments import (
     Document,
     Edit,
@@ -18,8 +17,9 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     has_letter,
+    language_after,
 )
-from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
+from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, language_edits_of, read_xml
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
 

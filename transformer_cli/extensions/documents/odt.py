@@ -7,10 +7,11 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeGuard
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.attribute_texts import slots_of_attributes, slots_of_labels
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
-from transformer_cli.extensions.documents.language_tags import odf_language_edits
 from transformer_cli.extensions.documents.segments import (
+    Edit,
     Markup,
     Piece,
     Role,
@@ -19,6 +20,7 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     has_letter,
+    names_source,
     plain_text,
     rendered,
     stands_beside_word,
@@ -30,6 +32,7 @@ from transformer_cli.extensions.documents.xml import (
     XmlText,
     XmlToken,
     as_attribute,
+    attribute_edits,
     escaped_xml,
     inline_runs,
     place_of_attribute,
@@ -146,7 +149,7 @@ def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions)
             slots.append(slot._replace(segment=options.watch.counted(slot.segment)))
     for slot in _texts_outside_paragraphs(xml):
         slots.append(slot._replace(segment=options.watch.counted(slot.segment)))
-    return SplicedDocument(xml.content, tuple(slots), tuple(odf_language_edits(xml)))
+    return SplicedDocument(xml.content, tuple(slots), tuple(_language_edits(xml)))
 
 
 def _texts_outside_paragraphs(xml: XmlText) -> Iterator[Slot]:
@@ -405,3 +408,38 @@ def _between_words(pieces: Sequence[Piece]) -> range:
 
 def _is_spaces(piece: Piece) -> TypeGuard[Markup]:
     return isinstance(piece, Markup) and _SPACES.match(piece.raw) is not None
+
+
+# Each kind of script in an OpenDocument file has a language and a country of its own.
+_LANGUAGES_OF_STYLE = (
+    ("fo:language", "fo:country"),
+    ("style:language-asian", "style:country-asian"),
+    ("style:language-complex", "style:country-complex"),
+)
+
+
+def _language_edits(xml: XmlText) -> list[Edit]:
+    """The languages in the styles of an OpenDocument file that are the source language; docx.py has those of Word."""
+    edits = []
+    for group in xml.root.elements:
+        for style in group.elements:
+            is_usual = style.local == "default-style"
+            for element in (each for each in style.elements if each.local == "text-properties"):
+                for names in _LANGUAGES_OF_STYLE:
+                    is_of_text = is_usual and names[0] == "fo:language"
+                    language = element.attributes.get(names[0], "")
+                    edits += attribute_edits(xml, element, names[0], partial(_language, is_usual=is_of_text))
+                    edits += attribute_edits(xml, element, names[1], partial(_country, language, is_usual=is_of_text))
+    return edits
+
+
+def _language(given: str, languages: Direction, *, is_usual: bool) -> str:
+    is_changed = names_source(given, languages, is_usual=is_usual)
+    return languages.target.replace("_", "-").partition("-")[0] if is_changed else given
+
+
+def _country(language: str, given: str, languages: Direction, *, is_usual: bool) -> str:
+    if not names_source(language, languages, is_usual=is_usual):
+        return given
+    country = languages.target.replace("_", "-").rpartition("-")[2]
+    return country.upper() if country.isalpha() and country != languages.target and len(country) == 2 else "none"

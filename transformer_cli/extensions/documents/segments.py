@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
-from transformer_cli.text import letters
-from transformer_cli.text.languages import frequent_words
+from transformer_cli.text import normalization
+from transformer_cli.text.languages import frequent_words, primary_language
 
 
 class Role(Enum):
@@ -147,7 +147,7 @@ def plain_text(pieces: Sequence[Piece]) -> str:
 
 def has_letter(text: str) -> bool:
     """Whether there is anything to translate in a text."""
-    return letters.has_letter(text)
+    return normalization.has_letter(text)
 
 
 _WORD_AT_END = re.compile(r"[^\W_]+\Z")
@@ -682,3 +682,24 @@ class LineNumbers:
         count = self._text.count
         in_two = count("\r\n", max(0, first - 1), last)
         return count("\n", first, last) + count("\r", first, last) - in_two
+
+
+# Word and LibreOffice check no spelling there.
+_NO_LANGUAGE = frozenset(["x", "zxx", "none", ""])
+
+
+def language_after(given: str, languages: Direction, *, is_usual: bool = False) -> str:
+    """The code of a language in a translated file: the target language in place of the source language.
+
+    Args:
+        is_usual: whether it is that of all text which names no other one, and changes whatever it was.
+    """
+    return languages.target if names_source(given, languages, is_usual=is_usual) else given
+
+
+def names_source(given: str, languages: Direction, *, is_usual: bool) -> bool:
+    source, target = map(primary_language, languages)
+    named = primary_language(given.strip())
+    if source == target or named == target or named in _NO_LANGUAGE:
+        return False
+    return is_usual or named == source

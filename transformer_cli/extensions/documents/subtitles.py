@@ -11,7 +11,6 @@ from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import unescaped_html
-from transformer_cli.extensions.documents.language_tags import language_after
 from transformer_cli.extensions.documents.screens import (
     LAST_WORD,
     Word,
@@ -32,6 +31,7 @@ from transformer_cli.extensions.documents.segments import (
     Segment,
     TranslatedSegment,
     has_letter,
+    language_after,
     merged,
     nested_runs,
     partners_of,

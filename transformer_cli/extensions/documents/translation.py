@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.code_in_text import has_codes_of_colours
+from transformer_cli.decoding.code_in_text import code_in, has_codes_of_colours
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
-from transformer_cli.extensions.documents.code_apart import with_code_apart
 from transformer_cli.extensions.documents.inline_text import (
     DIVISION,
     InlineText,
@@ -63,6 +62,7 @@ from transformer_cli.text.sentences import (
     text_ranges,
 )
 from transformer_cli.text.spans import (
+    SpanKind,
     find_spans,
     masked,
     may_touch_word,
@@ -369,7 +369,7 @@ class _SegmentInWork:
         raws = (piece if isinstance(piece, str) else piece.raw for piece in segment.pieces)
         apart = with_statements_apart(segment) if any(map(MAY_BE_PART.search, raws)) else segment
         is_known = len(apart.pieces) == 1 and translator.knows(plain_text(apart.pieces))
-        kept = apart.pieces if is_known else with_code_apart(apart.pieces)
+        kept = apart.pieces if is_known else _with_code_apart(apart.pieces)
         moving = replace(apart, pieces=with_values_around_words(kept, _values_at_words))
         if moving.pieces != segment.pieces:
             return replace(cls._of(moving, translator), segment=segment, has_text_as_markup=True)
@@ -590,3 +590,32 @@ def _gap(of_source: str, text: str, languages: Direction) -> str:
     if not of_source.isspace() or "\n" in of_source or not text:
         return of_source
     return gap_between(of_source, *languages)
+
+
+# What stands for other markup while a text is searched; tags around words stand for nothing.
+_SHOWN = {Role.WORD: "\ue000", Role.POINT: " "}
+
+
+def _with_code_apart(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Pieces in which what stays is markup that stands for text of the segment (`is_text_as_markup`)."""
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
+    # Over all pieces: an address whose parts stand in several tags is one.
+    shown = [piece if isinstance(piece, str) else _SHOWN.get(piece.role, "") for piece in pieces]
+    parts = code_in("".join(shown))
+    if not parts:
+        return tuple(pieces)
+    for piece, text, behind in zip(pieces, shown, accumulate(map(len, shown)), strict=True):
+        if not isinstance(piece, str):
+            found.append(piece)
+            continue
+        first = behind - len(text)
+        place = 0
+        for start, end, kind in parts:
+            if first <= start and end <= behind:
+                number -= 1
+                role = Role.WORD if kind is SpanKind.WORD else Role.POINT
+                found += [piece[place : start - first], Markup(role, number, piece[start - first : end - first])]
+                place = end - first
+        found.append(piece[place:])
+    return tuple(piece for piece in found if piece)

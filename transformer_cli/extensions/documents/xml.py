@@ -33,6 +33,7 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     has_letter,
+    language_after,
     nested_runs,
     plain_text,
     rendered,
@@ -452,6 +453,18 @@ def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, 
         if match["name"] == name:
             return match.start("value") + 1, match.end("value") - 1
     return None
+
+
+def language_edits_of(xml: XmlText, element: Element, name: str) -> list[Edit]:
+    """The edit of an attribute that names the language of a text; none if the element has no such attribute."""
+    return attribute_edits(xml, element, name, language_after)
+
+
+def attribute_edits(xml: XmlText, element: Element, name: str, replacement: Callable[..., str]) -> list[Edit]:
+    place = place_of_attribute(xml, element, name)
+    if place is None:
+        return []
+    return [Edit(*place, partial(replacement, xml.content.text[place[0] : place[1]]))]
 
 
 def language_edits(xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool) -> list[Edit]:
