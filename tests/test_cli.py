@@ -132,6 +132,32 @@ def test_what_the_system_has_no_more_of_is_named(
     assert hint in capsys.readouterr().err
 
 
+_NO_PERMISSION = PermissionError(errno.EACCES, "Permission denied", "a")
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (_NO_PERMISSION, "ask for the permission"),
+        (_caused(MissingInputError("a", hint="--input takes a text file"), _NO_PERMISSION), "ask for the permission"),
+        (_caused(StorageError("a: cannot be read"), _NO_PERMISSION), "ask for the permission"),
+        (_caused(StorageError("a", hint="all earlier files are intact"), _NO_PERMISSION), "earlier files are intact"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "a"), "give a shorter name"),
+        (OSError(errno.EROFS, "Read-only file system", "a"), "nothing can be written on this disk"),
+    ],
+)
+def test_the_hint_is_about_what_the_system_refused(
+    tfm: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    hint: str,
+) -> None:
+    failing(monkeypatch, error)
+    assert tfm("info") == getattr(error, "exit_code", 74)
+    assert hint in capsys.readouterr().err
+
+
 def test_debug_shows_where_it_happened(
     tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,14 @@ from typer.main import get_command, get_group
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.process.errors import CannotCreateError, MissingInputError, TfmError, UsageError, is_out_of_memory
+from transformer_cli.process.errors import (
+    CannotCreateError,
+    MissingInputError,
+    StorageError,
+    TfmError,
+    UsageError,
+    is_out_of_memory,
+)
 from transformer_cli.process.messages import escaped, for_shell
 from transformer_cli.process.torchrun import NUM_PROCESSES, require_single_process
 
@@ -644,8 +651,10 @@ _NO_THREAD = (
 def _exit_after(error: BaseException) -> None:
     """Show the message of an error and exit with its code; return if a closed pipe did not end the process."""
     if isinstance(error, TfmError):
-        if getattr(error.__cause__, "errno", None) == errno.EMFILE:
-            error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
+        cause = getattr(error.__cause__, "errno", None)
+        is_about_reading = isinstance(error, MissingInputError) or (isinstance(error, StorageError) and not error.hint)
+        if cause == errno.EMFILE or (cause in _HINTS and is_about_reading):
+            error.hint = _HINTS[cause]  # whatever was opened, this is the cause
         elif isinstance(error, MissingInputError | CannotCreateError) and (home := _OF_HOME.search(error.message)):
             meant = for_shell(os.path.expanduser(home[1]))
             error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"

@@ -314,6 +314,16 @@ def test_a_beam_size_that_is_given_in_both_ways_is_refused(answer: Answer) -> No
     assert "--beam-size and --set decoding.beam_size are the same setting" in told
 
 
+@pytest.mark.parametrize("arguments", [["validate"], ["data", "--config", "en-it.yaml"], ["calibrate"]])
+def test_a_split_that_does_not_exist_is_told_in_the_same_words_by_each_command(
+    answer: Answer, arguments: list[str]
+) -> None:
+    code, told = answer(*arguments, "--split", "nope")
+    assert code == 2
+    assert "tfm: --split: 'nope' is not one of " in told
+    assert "'validation', 'test'" in told
+
+
 def test_a_corpus_in_the_place_of_a_config_is_named(answer: Answer) -> None:
     Path("phrases.csv").write_text("English,Italian\nHi,Ciao\n", encoding="utf-8")
     Path("memory.tmx").write_text("<tmx/>", encoding="utf-8")

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 import zstandard
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands import calibrate
 from transformer_cli.commands.output import check_output, descriptor_of, opened_output
 from transformer_cli.commands.shortlist import learned_shortlist
@@ -133,6 +134,19 @@ def test_a_disk_that_takes_no_writing_is_told_and_not_the_mode_of_the_file(
     with pytest.raises(CannotCreateError, match="Read-only file system") as refusal:
         check_output(old)
     assert "chmod" not in str(refusal.value.hint)
+
+
+def test_a_disk_that_takes_no_writing_is_told_and_no_permission_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To change the mode of the folder, as to change that of a file, would help nobody."""
+    (tmp_path / "checkpoints").mkdir()
+    monkeypatch.setattr(os, "access", lambda place, mode: not mode & os.W_OK)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(CannotCreateError, match=r"new\.html: Read-only file system"):
+        check_output(tmp_path / "new.html")
+    with pytest.raises(CannotCreateError, match="checkpoints: Read-only file system"):
+        RunFolder(tmp_path).require_own_files()
 
 
 @pytest.mark.long

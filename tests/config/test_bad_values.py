@@ -303,6 +303,13 @@ def test_a_number_may_be_written_as_people_write_it(written: str, number: float)
     assert config.training.learning_rate == number
 
 
+def test_a_decimal_comma_is_answered_with_a_point() -> None:
+    text = "name: a\ndata: {source: phrasebook}\ntraining: {max_steps: 1, batch_tokens: 9, learning_rate: '0,01'}"
+    with pytest.raises(ConfigError, match=r"training\.learning_rate: a number is expected, found '0,01'") as refused:
+        check_settings(parse_yaml(text, "a.yaml"), "a.yaml")
+    assert refused.value.hint == "a point stands before the decimals: training.learning_rate=0.01"
+
+
 @pytest.mark.parametrize("zero", ["0", "0.0", "false"])
 def test_where_other_programs_write_0_for_none_null_is_named(zero: str) -> None:
     """fairseq's `--clip-norm 0.0`."""

@@ -1,5 +1,6 @@
 """The layout of a run folder, `runs/NAME`; the checkpoints in it, which of them are kept, and the numbers of their state; the files of an earlier run, set aside."""
 
+import errno
 import itertools
 import json
 import math
@@ -95,6 +96,8 @@ class RunFolder:
         for folder in (self.checkpoints_folder, self.given_folder, *boards):
             _require_kind(folder, is_right=folder.is_dir(), kind="a folder")
         if self.checkpoints_folder.is_dir() and not os.access(self.checkpoints_folder, os.W_OK | os.X_OK):
+            if storage.is_read_only_disk(self.checkpoints_folder):
+                raise CannotCreateError(f"{self.checkpoints_folder}: {os.strerror(errno.EROFS)}")
             raise CannotCreateError(
                 f"{self.checkpoints_folder}: no permission to write into this folder",
                 hint="change its permissions, or give another name: --set name=...",

@@ -66,7 +66,7 @@ def descriptor_of(path: Path) -> int | None:
 
 
 Write = Callable[[bytes], None]
-_OTHER_OUTPUT = "name another --output"
+_OTHER_OUTPUT = "name another file for the output"
 
 
 def _zstd(file: BinaryIO) -> Any:
@@ -122,7 +122,7 @@ def check_output(path: Path | None) -> None:
     if path is None or descriptor_of(path) is not None:
         return
     _require_no_part_of_run(path)
-    from transformer_cli.storage import require_folder_of, require_place
+    from transformer_cli.storage import is_read_only_disk, require_folder_of, require_place
 
     require_folder_of(path)
     if path.is_dir():
@@ -133,11 +133,7 @@ def check_output(path: Path | None) -> None:
             raise CannotCreateError(f"{path}: a link into a folder that does not exist")
     elif stat.S_ISBLK(status.st_mode):
         raise CannotCreateError(f"{path}: a disk, not a file", hint=_OTHER_OUTPUT)
-    elif (
-        stat.S_ISREG(status.st_mode)  # a pipe can be written wherever it is
-        and hasattr(os, "statvfs")
-        and os.statvfs(path).f_flag & os.ST_RDONLY
-    ):
+    elif stat.S_ISREG(status.st_mode) and is_read_only_disk(path):  # a pipe can be written wherever it is
         raise CannotCreateError(f"{path}: {os.strerror(errno.EROFS)}", hint=_OTHER_OUTPUT)
     # The system lets root write to any file; a file without permission to write was protected on purpose.
     elif not status.st_mode & 0o222 or not os.access(path, os.W_OK):

@@ -28,7 +28,12 @@ logger = logging.getLogger(__name__)
 
 
 def score_command(
-    hypothesis: Annotated[Path, typer.Argument(help="The translations, one per line; - is standard input.")],
+    hypothesis: Annotated[
+        Path,
+        typer.Argument(
+            help="The translations, one per line; - is standard input. The signatures of the scores cannot say how they were made."
+        ),
+    ],
     references: Annotated[
         list[Path],
         typer.Argument(help="The reference translations; several files: several references."),

@@ -131,6 +131,8 @@ def _other_value(where: str, problem: _Problem) -> str | None:
     if where in _OFF_WITH_NULL and problem.found in (0, "0"):
         return f"null turns it off: {where}=null"
     found = str(problem.found)
+    if problem.kind == "float_type" and re.fullmatch(r"[+-]?\d+,\d+", found):
+        return f"a point stands before the decimals: {where}={found.replace(',', '.')}"
     meant = value_called(where, found)
     if meant == found:
         words = re.findall(r"'([^']+)'", problem.reason) if problem.kind == "literal_error" else []

@@ -10,6 +10,7 @@ from transformer_cli.storage.filesystem import Manifest as Manifest
 from transformer_cli.storage.filesystem import checksum as checksum
 from transformer_cli.storage.filesystem import damage_of as damage_of
 from transformer_cli.storage.filesystem import errors_explained as errors_explained
+from transformer_cli.storage.filesystem import is_read_only_disk as is_read_only_disk
 from transformer_cli.storage.filesystem import open_sealed as open_sealed
 from transformer_cli.storage.writing import KnownFolder as KnownFolder
 from transformer_cli.storage.writing import RunLock as RunLock

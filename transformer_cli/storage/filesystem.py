@@ -224,6 +224,11 @@ def errors_explained(
         ) from error
 
 
+def is_read_only_disk(path: Path) -> bool:
+    """Whether nothing can be written on the disk of this file or folder, whoever asks."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def _free(path: Path, fs: FileSystem) -> str:
     try:
         return _bytes(fs.free_bytes(path))

@@ -391,7 +391,10 @@ def require_place(path: Path) -> None:
         CannotCreateError: its folder is not there, or may not be written.
     """
     require_folder_of(path)
-    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+    folder = path.absolute().parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        if filesystem.is_read_only_disk(folder):
+            raise CannotCreateError(f"{path}: {os.strerror(errno.EROFS)}", hint=WRITABLE)
         raise CannotCreateError(f"{path}: no permission to write into the folder {path.parent}", hint=WRITABLE)
 
 

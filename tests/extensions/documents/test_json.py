@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.extensions.documents.json import read_json
-from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.translation import NOT_TEXT, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
@@ -54,6 +54,14 @@ def _changed(value: Any) -> Any:
     if isinstance(value, list):
         return [_changed(each) for each in value]
     return {key: _changed(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def test_a_string_with_half_a_character_stays_and_is_named() -> None:
+    """The file is ASCII: to name another encoding for it would help nobody."""
+    data = rb'{"a": "one \ud800 dog", "b": "the car"}'
+    result = done(read_json(data))
+    assert result.data == data.replace(b"the car", b"THE CAR")
+    assert [doubt.reason for doubt in result.doubts] == [NOT_TEXT]
 
 
 def test_patterns_choose_values() -> None:

@@ -385,7 +385,9 @@ def test_a_file_of_a_format_that_is_not_read_is_no_file_of_lines(name: str) -> N
     assert chosen(name, "txt") is None
 
 
-@pytest.mark.parametrize(("name", "way"), [("a.xlsx", "CSV"), ("a.XLS", "CSV"), ("a.pptx", ".odp"), ("a.doc", ".docx")])
+@pytest.mark.parametrize(
+    ("name", "way"), [("a.xlsx", "CSV"), ("a.XLS", "CSV"), ("a.pptx", ".odp"), ("a.doc", ".docx"), ("a.pdf", ".docx")]
+)
 def test_a_file_of_an_office_program_that_is_not_read_says_how_to_save_it(name: str, way: str) -> None:
     for columns in (None, "English"):
         with pytest.raises(UsageError, match="a format that is not read") as refused:

@@ -127,6 +127,11 @@ def test_each_text_of_a_list_has_its_own_detected_language(client: TestClient) -
     assert "detectedLanguage" not in translate(client, q=texts)
 
 
+def test_a_text_in_a_language_that_no_model_knows_has_no_confidence(client: TestClient) -> None:
+    answer = translate(client, q="Привет, как дела?", source="auto", target="it")
+    assert answer["detectedLanguage"]["confidence"] == 0.0
+
+
 def test_one_text_has_one_detected_language(client: TestClient) -> None:
     answer = translate(client, q="This is surely an English sentence.", source="auto")
     assert answer["detectedLanguage"]["language"] == "en"

@@ -109,10 +109,11 @@ _STRUCTURED = {
     ".pptx": "slides of PowerPoint; save them as .odp",
     ".ppt": "slides of PowerPoint; save them as .odp",
     ".doc": "a document of an old Word; save it as .docx",
+    ".pdf": "a PDF file; open it with Word, or write its text with pdftotext, and save that as .docx or .txt",
 }
 
-_BINARY = (".xlsx", ".xls", ".pptx", ".ppt", ".doc")
-_NEVER_WRITTEN = (*_BINARY, ".pdf", ".rtf")
+_BINARY = (".xlsx", ".xls", ".pptx", ".ppt", ".doc", ".pdf")
+_NEVER_WRITTEN = (*_BINARY, ".rtf")
 """Endings that promise another format than any document or text that is written."""
 
 
