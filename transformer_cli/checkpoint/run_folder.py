@@ -59,6 +59,8 @@ class RunFolder:
         """One JSON object for each validation: the same few sentences, and what the model made of them."""
         self.seen_words_file = path / "seen_words.json"
         """The words that the training has seen, as hashes."""
+        self.lock_file = path / LOCK_FILE
+        """Where it is, a process trains or has trained here; see `storage.writing.is_running`."""
         self.log_file = path / "train.log"
         self.tensorboard_folder = path / "tensorboard"
         """Event files: one folder for the training, one for the validations."""
@@ -89,7 +91,7 @@ class RunFolder:
                 folder of the checkpoints cannot be written to.
         """
         board = self.tensorboard_folder
-        files = (self.path / LOCK_FILE, self.config_file, self.environment_file, self.metrics_file)
+        files = (self.lock_file, self.config_file, self.environment_file, self.metrics_file)
         for file in (*files, self.learning_file, self.seen_words_file, self.log_file):
             _require_kind(file, is_right=file.is_file(), kind="a file")
         boards = board, board / "train", board / "validation"

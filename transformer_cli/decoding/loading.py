@@ -277,7 +277,7 @@ def _announce(loaded: _Loaded) -> None:
     step = checkpoint.manifest.step
     logger.info("%s, step %d (%s)", checkpoint.folder, step, loaded.described)
     run = loaded.trained.run
-    if run is not None and is_running(run.path) and not is_locked_here(run.path):
+    if run is not None and run.lock_file.exists() and is_running(run.path) and not is_locked_here(run.path):
         logger.warning(
             "%s is still training: this is its best checkpoint so far, of step %d; the same command may give better translations later",
             run.path,
