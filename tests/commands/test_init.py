@@ -514,3 +514,11 @@ def test_each_cleaning_rule_that_drops_pairs_is_told_in_words() -> None:
     for rule in report.dropped:
         assert in_words(rule).endswith(f" (data.cleaning.{rule})")
     assert in_words("a NUL byte") == "a NUL byte"
+
+
+def test_a_script_that_python_does_not_know_shares_no_letters(folder: Path) -> None:
+    """Sunuwar came with Unicode 16."""
+    words = ["".join(one) for one in itertools.product("kpt", "aei", "lmn", "ou")]
+    rows = [(f"{word} {word}", "".join(chr(0x11BC0 + ord(one) % 32) for one in word[::-1])) for word in words]
+    (folder / "words.csv").write_text(csv(rows), encoding="utf-8")
+    assert not init("words.csv").tokenizer.shared

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer_cli.data.columns import is_header
+from transformer_cli.data.columns import is_header, kind_of_cells
 
 # The cells are not longer than the names, so that only what the names mean can tell.
 WORDS = [["casa", "house"], ["cane", "dog"], ["due", "two"], ["io", "I"]]
@@ -55,3 +55,9 @@ def test_names_in_the_script_of_one_side_are_a_header(titles: list[str], is_name
     assert is_header(titles, rows * 4) is is_named
     mixed = [[*row[:-2], CHAKMA, "dog"] for row in rows]
     assert not is_header(titles, rows * 4 + mixed)
+
+
+@pytest.mark.parametrize("word", ["casa", "\u2820\u281e\u2813", "\U00011bc2\U00011bc6"])  # Italian, Braille, Sunuwar
+def test_a_column_of_any_script_holds_text(word: str) -> None:
+    assert kind_of_cells([f"{word} {number}" for number in range(9)]) == "text"
+    assert kind_of_cells([f"\u2605 {number}" for number in range(9)]) == "numbers"

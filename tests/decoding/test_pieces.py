@@ -5,15 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from transformer_cli.config import Direction
+from transformer_cli.config import Direction, TokenizerConfig
 from transformer_cli.decoding.translation import (
     TranslatedPiece,
     Translation,
     placed_pieces,
     through_pivot,
 )
+from transformer_cli.text.tokenizer import train_tokenizer
 
-from .stub_translators import silent_about, stub_translator, upper
+from .stub_translators import StubEngine, silent_about, stub_translator, upper
 
 
 def shown(translation: Translation) -> list[tuple[str, str]]:
@@ -105,3 +106,16 @@ def test_a_line_that_stays_has_no_pieces() -> None:
     [found] = stub_translator(lambda text: [""]).translate(["the train waits, the house burns."])
     assert found.is_untranslated
     assert found.pieces == ()
+
+
+@pytest.mark.parametrize("word", ["घर की", "ที่นี่", "နေကောင်းလား", "בָּרוּךְ", "ᜀᜌ᜔", "\u2820\u281e"])
+def test_a_word_beside_what_must_stay_keeps_its_vowels(word: str) -> None:
+    """Of Hindi, Thai, Burmese, Hebrew and Tagalog; the last one is Braille."""
+    tokenizer = train_tokenizer([word], TokenizerConfig(kind="bpe"))
+    engine = StubEngine(lambda text: [text], tokenizer)
+    model = stub_translator(upper)
+    pipeline = replace(model.pipeline, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
+    model = replace(model, pipeline=pipeline, engine=engine, protects_spans=True)
+    [found] = model.translate([f"<br>{word}<br> {word} <br>"])
+    assert found.text == f"<br>{word}<br> {word} <br>"
+    assert set(engine.asked) == {word}

@@ -37,6 +37,16 @@ from transformer_cli.decoding.loading import load_translator
         ("The dog\u00b9 is here.", "Il cane \u00e8 qui.", ("\u00b9",)),
         ("The dog is 2 m\u00b2.", "Il cane \u00e8 2 metri quadrati.", ()),
         ("The dog is big, isn't it?", "Il cane \u00e8 grande", ()),
+        # Hindi, Amharic, Tibetan, Hebrew, Tagalog, Javanese, Braille: marks that only their script has
+        ("यह घर है।", "Questa \u00e8 la casa.", ()),
+        ("ሰላም፣ ቤት። \u1361", "Ciao, la casa.", ()),
+        ("བོད་ཡིག་རེད།", "\u00c8 tibetano.", ()),
+        ("\u05d1\u05d9\u05ea\u05be\u05e9\u05dc\u05d9", "La scuola", ()),
+        ("ᜁᜆᜓ\u1735 ᜀᜌ᜔᜶", "Questo, \u00e8.", ()),
+        ("ꦲꦤ꧈ ꦲꦤ꧉", "Questo, \u00e8.", ()),
+        ("⠠⠊⠀⠎⠑⠑⠲", "Vedo.", ()),
+        ("यह (घर) है।", "Questa \u00e8 la casa.", ("(", ")")),
+        ("यह घर → है।", "Questa \u00e8 la casa.", ("→",)),
     ],
 )
 def test_a_sign_that_a_translation_lacks_is_found(source: str, translation: str, lost: tuple[str, ...]) -> None:

@@ -238,6 +238,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> SeenWords:
         ("The 2nd cat.", "Baler 2neu, 2i\u00e8me et 2nd.", ("2neu",)),
         ("20 cats.", "Baler 5kilos, 3x et 14h30.", ()),
         ("See https://hallations.org and {hallations}.", "Baler https://hallations.org et {hallations}.", ()),
+        ("He sings.", '<a href="house">Baler</a> et <zzzz=5>\u00e9l\u00e8ve</zzzz>.', ()),
         ("He sings.", "Hallations, hallations et zzz.", ("hallations", "zzz")),
     ],
 )

@@ -208,7 +208,12 @@ def test_translations_stand_as_far_apart_as_the_target_language_writes(
 
 @pytest.mark.parametrize(
     "stop",
-    [*"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f"],
+    [
+        *"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f",
+        # Syriac, Cree, Tagalog, Limbu, Tai Tham, Balinese, Lepcha, Vai, Bamum, Javanese, Cham, Manipuri, Chakma, Newa, Kirat Rai, Japanese
+        *"\u0701\u166e\u1736\u1944\u1945\u1aa8\u1b5f\u1c3b\ua60e\ua60f\ua6f3\ua6f7\ua9c9\uaa5d\uaaf1",
+        *"\U00011141\U00011143\U0001144b\U00016d6e\uff0e\uff61",
+    ],
 )
 def test_the_full_stop_stays_if_the_source_ends_with_its_own(stop: str) -> None:
     assert ends_sentence(f"abc{stop}")

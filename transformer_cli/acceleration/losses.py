@@ -458,7 +458,7 @@ def r_drop_loss_on_cpu(
 
     Source: Liang et al. 2021, section 2.1; the gradient of the divergence: see `symmetric_divergence`.
     """
-    become_gradient = partial(_become_gradient_of_twins, labels=labels, factor=0.5 * alpha)
+    become_gradient = partial(_become_gradient_of_r_drop, labels=labels, factor=0.5 * alpha)
     return _sum_over_chunks(output, x, target_ids, labels.pad_id, become_gradient, num_copies=2)
 
 
@@ -510,7 +510,7 @@ def _become_gradient_of_cut(
     return objectives.sum(), likelihoods.sum()
 
 
-def _become_gradient_of_twins(
+def _become_gradient_of_r_drop(
     logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels, factor: float
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: N rows of the first prediction, N of the second; the first of each have these ids."""

@@ -49,7 +49,7 @@ class Checkpoints:
         self.retention = retention or Retention()
         self._data_fingerprint = data_fingerprint
         self._fs = fs
-        self.known: KnownFolder | None = None
+        self.found_folder: KnownFolder | None = None
         """The run folder as it was found: `save` notices if it is renamed or removed after that."""
         self._run_id: str | None = None
         self._saved_at = 0
@@ -101,8 +101,8 @@ class Checkpoints:
                 checkpoint is saved in another place, which the message names; or a symbolic link took the place
                 of `checkpoints/`, likewise.
         """
-        if self.known is not None and not self.known.is_in_place():
-            raise self._saved_elsewhere(self.known, snapshot, score)
+        if self.found_folder is not None and not self.found_folder.is_in_place():
+            raise self._saved_elsewhere(self.found_folder, snapshot, score)
         if self.folder.is_symlink():
             raise self._saved_beside_link(snapshot, score)
         if self._run_id is None:  # before the first save: take the run's id from its newest checkpoint, or draw one
@@ -117,7 +117,7 @@ class Checkpoints:
             # A checkpoint from elsewhere may claim any time.
             self._saved_at = min(latest, LATEST_SAVED_AT)
         storage.make_folders(self.folder, fs=self._fs)
-        self.known = self.known or KnownFolder(self.run_folder)
+        self.found_folder = self.found_folder or KnownFolder(self.run_folder)
         final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)

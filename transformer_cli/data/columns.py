@@ -27,6 +27,7 @@ from transformer_cli.text.languages import (
     primary_language,
     script_of,
 )
+from transformer_cli.text.letters import has_letter
 
 NUM_SAMPLED_ROWS = 1000
 _NUM_GUESSED_ROWS = 300
@@ -424,7 +425,7 @@ def kind_of_cells(cells: Sequence[str]) -> str:
         return "links"
     if share_of(filled, lambda cell: _DATE.fullmatch(cell) is not None) > 0.5:
         return "dates"
-    if share_of(filled, lambda cell: any(char.isalpha() for char in cell)) < 0.5:
+    if share_of(filled, has_letter) < 0.5:
         return "numbers"
     is_long = share_of(filled, lambda cell: len(cell.split()) > 1) > 0.1
     if len(filled) >= _FEW_ROWS and len(set(filled)) < (0.02 if is_long else 0.2) * len(filled):

@@ -215,6 +215,15 @@ def write_report(folder: Path, report: DataReport) -> None:
 def _build(
     config: Config, folder: Path, tokenizers: Tokenizers | None, found_odd: Iterable[str], *, has_begun: bool
 ) -> None:
+    """Read, clean and encode the corpus; write all files of a folder of prepared data.
+
+    Args:
+        config: of the run.
+        folder: an empty one.
+        tokenizers: those of the run or of the model that is trained further; None: they are trained with this corpus.
+        found_odd: what looks odd in the corpus: a list that fills while the pairs are read, so it is looked at last.
+        has_begun: whether the run has a checkpoint; then its vocabularies must not grow.
+    """
     report = DataReport()
     is_read = isinstance(config.data, FilesData | HubData) and not config.data.streaming
     kept = KeptPairs() if is_read else None

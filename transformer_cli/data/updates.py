@@ -462,7 +462,8 @@ def open_updates(
 
         return open_stream(config, tokenizers, order, size=size, position=position, pin_memory=pin_memory, share=share)
     producer = StoredUpdates(pairs, order, size, SequenceFormat.of(config.data), pin_memory, share)
-    return Updates(producer, Position(*position[:2]))  # of a stream until now: its epoch and batch
+    # A run that has read a stream until now continues with the epoch and batch that it has reached.
+    return Updates(producer, Position(*position[:2]))
 
 
 def num_steps_of(training: TrainingConfig, updates: Updates) -> int:

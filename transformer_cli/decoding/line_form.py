@@ -12,6 +12,7 @@ from itertools import pairwise
 from unicodedata import category
 
 from transformer_cli.decoding.checks.brackets import TextPiece
+from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
@@ -339,8 +340,10 @@ class LineForm:
 
     def _spans(self, text: str) -> list[Span]:
         """The protected spans of a text; those inside a term of a glossary are not protected."""
-        if not self.protects or self.pipeline.glossary is None:
+        if not self.protects:
             return find_spans(text)
+        if self.pipeline.glossary is None:
+            return with_code(text, find_spans(text))
         return spans_outside_terms(text, self._required_terms(text))
 
     def _line_of(self, line: SplitLine, texts: Sequence[str]) -> str:

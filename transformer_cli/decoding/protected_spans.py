@@ -10,6 +10,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
+from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -21,6 +22,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter, is_letter, is_part_of_word
 from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import (
@@ -67,7 +69,12 @@ class Promise:
         """Whether a translation holds each span exactly as often as the source, and no invented one."""
         found: Counter[str] = Counter()
         is_number: dict[str, bool] = {}
-        for span in find_spans(text):
+        spans = find_spans(text)
+        # A command or smiley counts where the source has it; a translation invents none of them.
+        whole = with_code(text, spans)
+        if any(span not in spans and text[span.start : span.end] in self.counts for span in whole):
+            spans = whole
+        for span in spans:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
@@ -100,9 +107,8 @@ def spans_outside_terms(text: str, required: Sequence[RequiredTerm]) -> list[Spa
         if start >= 0:
             place = start + len(each.source)
             taken.append((start, place))
-    return [
-        span for span in find_spans(text) if not any(start <= span.start and span.end <= end for start, end in taken)
-    ]
+    spans = with_code(text, find_spans(text))
+    return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in taken)]
 
 
 # Names, and round numbers. A model may still change one of them. So each translation
@@ -230,7 +236,7 @@ class ProtectedSentence:
         text, spans = given.text, given.spans
         self.result: Translation | None = None
         """The translation, in which each span stands as often as in the sentence; None while attempts are left."""
-        if not _has_letter(masked(text, spans, " ")):
+        if not has_letter(masked(text, spans, " ")):
             self.result = copied(text)
             return
         self._given, self._keeper = given, keeper
@@ -373,8 +379,8 @@ class SpanKeeper:
         words = masked(text, list(inner), " ")[start:stop]
         stand_ins = {word: text[span.start : span.end] for span, word in inner.items()}
         return _Piece(
-            changed if _has_letter(words) else text[start:stop],
-            is_translated=_has_letter(words),
+            changed if has_letter(words) else text[start:stop],
+            is_translated=has_letter(words),
             is_first=not any(map(str.isalpha, text[:start])),
             stand_ins=tuple(stand_ins.items()),
         )
@@ -460,10 +466,6 @@ def _literal(text: str) -> list[_Piece]:
     return [_Piece(text, is_translated=False)] if text else []
 
 
-def _has_letter(text: str) -> bool:
-    return any(map(str.isalpha, text))
-
-
 def _with_half_of_day(text: str, span: Span) -> Span:
     """The span of a time with the a.m. or p.m. behind it, which a model would take for another word beside a stand-in."""
     found = _HALF_OF_DAY.match(text, span.end) if span.kind is SpanKind.NUMBER else None
@@ -492,12 +494,12 @@ def _core(visible: str, start: int, end: int, before: Span | None, after: Span |
     """
     if before is not None:
         start += _num_touching(visible[start:end], before)
-        while start < end and not visible[start].isalnum():
+        while start < end and not (visible[start].isalnum() or is_letter(visible[start])):
             start += 1
     if after is not None:
         limit = end
         end -= _num_touching(visible[start:end][::-1], after)
-        while start < end and not visible[end - 1].isalnum():
+        while start < end and not is_part_of_word(visible[end - 1]):
             end -= 1
         while after.kind in _BETWEEN_WORDS and start < end < limit and visible[end] in _SENTENCE_ENDS:
             end += 1
@@ -510,5 +512,5 @@ def _num_touching(visible: str, cut: Span) -> int:
         return 0
     if cut.kind is SpanKind.WORD and (possessive := _POSSESSIVE.match(visible)):
         return possessive.end()
-    number = len(list(takewhile(str.isalnum, visible)))
+    number = len(list(takewhile(is_part_of_word, visible)))
     return number if cut.kind is SpanKind.NUMBER or number <= _MOST_LETTERS_OF_AFFIX else 0

@@ -107,7 +107,7 @@ class TextPipeline:
     # Asked for again and again, and the same for all lines.
     _format: SequenceFormat = field(init=False, repr=False, compare=False)
     number: int | None = field(init=False, repr=False, compare=False)
-    """Of the direction, as of `direction`; the only one is chosen."""
+    """The number of the direction that is translated: the one that `direction` says, or the only one; None: none was chosen."""
 
     def __post_init__(self) -> None:
         is_only = self.direction is None and len(self.data.directions) == 1

@@ -302,7 +302,10 @@ def made_up_words(source: str, translation: str, written: SeenWords) -> tuple[st
     letters = [] if is_plain(translation) else _BESIDE_NUMBER.findall(translation)
     if all(map(written.__contains__, words)) and not letters:
         return ()  # as most translations
-    visible = masked(translation, find_spans(translation), "0")
+    spans = find_spans(translation)
+    # A tag is no part of the word behind it, as a number is.
+    visible = masked(translation, [span for span in spans if span.kind is SpanKind.TAG], " ")
+    visible = masked(visible, [span for span in spans if span.kind is not SpanKind.TAG], "0")
     read = folded(source)
     of_source = {form for word in _WORD.findall(read) for form in (word, word.removesuffix("s"))}
     found = {

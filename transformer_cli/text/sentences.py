@@ -9,6 +9,7 @@ from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
 from transformer_cli.text.quotation_marks import quotation_marks
+from transformer_cli.text.letters import has_letter, has_word
 from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the times of a line of a song, a log or a transcript ([00:12.50], 00:12 before a capital letter), the quote marks of
@@ -31,10 +32,23 @@ _COLUMN_GAP = re.compile(
 _WIDE_GAP = re.compile(r"\s{2,}|\s?\.{4,}\s?")
 # Full stops and question marks behind which white space stands, without those of Latin, Chinese and Japanese: of Hindi and its
 # neighbours, Urdu, Amharic, Khmer, Burmese, Armenian, Mongolian, Santali, Manipuri, Lisu and Tibetan; of Arabic, N'Ko and Amharic.
-_OTHER_STOPS = "\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\u1c7f\uabeb\ua4ff"
-_OTHER_ENDS = f"{_OTHER_STOPS}\u0f0d\u0f0e\u061f\u07f9\u1367\u203d\u2047\u2048\u2049"
-# Of Arabic, Amharic, Mongolian, N'Ko, Burmese and Armenian.
-_OTHER_COMMAS = "\u060c\u1363\u1802\u07f8\u104a\u055d"
+_OTHER_STOPS = (
+    "\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\u1c7f\uabeb\ua4ff"
+    # Syriac, Samaritan, Cree, Tagalog, Limbu, Tai Tham, Balinese, Lepcha, Coptic, Vai, Bamum, Saurashtra, Kayah Li, Javanese, Cham, Japanese
+    "\u0700\u0701\u0702\u0837\u0839\u083d\u166e\u1736\u1944\u1aa8\u1aa9\u1aaa\u1aab\u1b5f\u1c3b\u1c3c\u2cf9"
+    "\ua60e\ua6f3\ua8ce\ua8cf\ua92f\ua9c9\uaa5d\uaa5e\uaa5f\uff0e\uff61"
+    # Brahmi, Kaithi, Chakma, Sharada, Khojki, Tulu, Newa, Siddham, Modi, Ahom, Kawi, Mro, Bassa Vah, Pahawh Hmong, Kirat Rai, Medefaidrin, SignWriting
+    "\U00011047\U00011048\U000110c0\U000110c1\U00011141\U00011142\U000111c5\U000111c6\U00011238\U00011239\U000113d4\U000113d5"
+    "\U0001144b\U0001144c\U000115c2\U000115c3\U00011641\U00011642\U0001173c\U0001173d\U0001173e\U00011f43\U00011f44"
+    "\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016d6e\U00016d6f\U00016e98\U0001da88"
+)
+# Of Arabic, N'Ko, Amharic, Limbu, Coptic, Vai, Bamum, Manipuri and Chakma.
+_OTHER_QUESTIONS = "\u061f\u07f9\u1367\u1945\u2cfa\u2cfb\ua60f\ua6f7\uaaf1\U00011143"
+_OTHER_ENDS = f"{_OTHER_STOPS}{_OTHER_QUESTIONS}\u0f0d\u0f0e\u203c\u203d\u2047\u2048\u2049"
+# Of Arabic, Amharic, Mongolian, N'Ko, Burmese, Armenian, Tagalog, Balinese, Vai, Bamum, Lisu, Javanese and Manipuri.
+_OTHER_COMMAS = "\u060c\u1363\u1802\u07f8\u104a\u055d\u1735\u1b5e\ua60d\ua6f5\ua4fe\ua9c8\uaaf0"
+MARKS_OF_SCRIPTS = f"{_OTHER_ENDS}{_OTHER_COMMAS}"
+"""The full stops, question marks and commas that only some scripts have, without those of Chinese and Japanese."""
 _SENTENCE_END = frozenset(f".?!…{_OTHER_ENDS}")
 
 
@@ -162,7 +176,7 @@ def _stripped(line: str, start: int, end: int) -> TextRange:
 
 
 def _has_letter(line: str, cell: TextRange) -> bool:
-    return any(map(str.isalpha, line[cell.start : cell.end]))
+    return has_letter(line[cell.start : cell.end])
 
 
 # A gap that aligns columns: at least two spaces, or spaces before the bar of a table.
@@ -233,7 +247,6 @@ def partners_of_brackets(text: str, start: int, end: int) -> dict[int, int]:
 # Where sentences end.
 
 
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
 # " ' and the closing quotes of English, French and Japanese.
 _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
@@ -277,13 +290,13 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     places = [0, *_sentence_ends(text, primary_language(language)), len(text)]
     for first, place, following in zip(places, places[1:], places[2:], strict=False):
         part = text[first:place].rstrip()
-        has_words = has_words or bool(_LETTER_OR_DIGIT.search(part))
+        has_words = has_words or has_word(part)
         next_gap = text[first + len(part) : place]
         is_open = (first == start and _NUMBER.fullmatch(part)) or (
             # A sentence goes on behind the dots of a name: choose Open file..., and wait
             not next_gap and (part[-1:] in _CLOSING_QUOTES or text[place : place + 2] in (", ", "; "))
         )
-        if has_words and not is_open and _LETTER_OR_DIGIT.search(text, place, following):
+        if has_words and not is_open and has_word(text[place:following]):
             sentences.append(Sentence(text[start : first + len(part)], gap))
             start, gap, has_words = place, next_gap, False
     return [*sentences, Sentence(text[start:], gap)]
@@ -487,7 +500,7 @@ def cut_after_sentence(text: str) -> Cut | None:
     for match in INNER_END.finditer(text):
         start, end = match.span(1)
         cut = Cut(text[:start], text[start:end], text[end:])
-        if cut.right[:1].isupper() and len(cut.left.split()) > 1 and _has_word(cut.left):
+        if cut.right[:1].isupper() and len(cut.left.split()) > 1 and has_word(cut.left):
             return cut
     return None
 
@@ -531,10 +544,6 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
 
 def _is_inside(place: int, spans: Sequence[Span]) -> bool:
     return any(span.start < place < span.end for span in spans)
-
-
-def _has_word(text: str) -> bool:
-    return any(map(str.isalnum, text))
 
 
 # An ellipsis inside a sentence.
@@ -651,7 +660,7 @@ def _is_in_cluster(text: str, place: int) -> bool:
 
 _FULL_STOPS = tuple(f".\u3002{_OTHER_STOPS}")
 # The shad of Tibetan is none: it ends headings and parts of sentences, too.
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+_QUESTION_MARKS = tuple(f"?\uff1f{_OTHER_QUESTIONS}")
 _SENTENCE_ENDS = tuple(f".!?\u2026\u3002\uff01\uff1f{_OTHER_ENDS}")
 _CLOSING = "\"')]\u2019\u201d\u00bb"
 _PAUSES = frozenset(",;:")
@@ -701,12 +710,7 @@ def with_final_mark_of(translation: str, source: str, *, target_language: str = 
     if ellipsis and translation.endswith(".") and not is_ellipsis:
         return translation[:-1].rstrip() + ellipsis
     before_pause = next((each for each in ("\u2026", "...") if source[:-1].endswith(each)), "")  # Wait...,
-    if (
-        not any(map(str.isalnum, translation))
-        or not source
-        or ends_sentence(source)
-        or (is_ellipsis and not before_pause)
-    ):
+    if not has_word(translation) or not source or ends_sentence(source) or (is_ellipsis and not before_pause):
         return translation  # a text of marks only would vanish with its mark
     if source[-1] in _PAUSES:
         if translation[-1] in _WIDE_PAUSE_MARKS:

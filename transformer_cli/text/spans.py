@@ -165,6 +165,8 @@ _PATTERNS = {
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+        # Of games, with a value behind the name: <color=#ff0000>, <size=20>, <link="house">, <#ff0000>
+        rf"|<[A-Za-z][\w-]{{0,40}}=(?:\"[^\"<>{_NO_CONTROL}]{{0,300}}\"|'[^'<>{_NO_CONTROL}]{{0,300}}'|[^\s<>\"'{_NO_CONTROL}]{{1,99}})>|<\#[0-9A-Fa-f]{{3,8}}>"
         # In square brackets, as in forums, games and WordPress: [b]red[/b], [url=https://example.org], [gallery ids="1,2"], [*]
         rf"|\[(?P<bbcode>[A-Za-z][\w-]{{0,40}})(?:[ =][^\[\]{_NO_CONTROL}]{{1,300}})?\](?=[^{_NO_CONTROL}]{{0,500}}?\[/(?P=bbcode)\])"
         rf"|\[/[A-Za-z][\w-]{{0,40}}\](?!\()|\[\*\](?![(\[:])"
@@ -181,6 +183,8 @@ _PATTERNS = {
         # The quotes of ``these words'' and `those' are no code.
         # ``x`` of reStructuredText and Markdown.
         rf"(?<!`)(?P<ticks>`{{2,9}})(?![\s`])(?:(?!(?P=ticks))[^{_NO_CONTROL}]){{1,199}}(?<!\s)(?P=ticks)(?!`)"
+        # The line before a block of code, with its language: ```python
+        r"|(?<!\S)`{3,9}[a-z][\w+#.-]{0,30}\s*\Z"
         # A name before it is a role of reStructuredText: :c:func:`x`. A low line behind it makes a link: `x`_, `x`__.
         rf"|(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`(?:_{{1,2}}(?!\w))?"
         # With a tab in it, which parts the columns of a line everywhere else: no letter touches it, as in it`s.

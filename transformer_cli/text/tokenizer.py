@@ -19,6 +19,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.letters import has_word
 from transformer_cli.text.normalization import (
     REVERSED,
     SPECIALS,
@@ -188,9 +189,7 @@ class Tokenizer:
         """How many of these ids are tokens with a letter or digit, without [EOS], [PAD] and [SOS]; [UNK] stands for a word."""
         if self._is_written is None:
             special = self.eos_id, self.pad_id, self.sos_id
-            self._is_written = [
-                index not in special and any(map(str.isalnum, piece)) for index, piece in enumerate(self.entries)
-            ]
+            self._is_written = [index not in special and has_word(piece) for index, piece in enumerate(self.entries)]
         return sum(map(self._is_written.__getitem__, ids))
 
     @property

@@ -523,7 +523,7 @@ def build_session(
     """
     retention = Retention.of(config.training)
     checkpoints = Checkpoints(folder.path, retention, data_fingerprint=digest_of(data.fingerprint))
-    checkpoints.known = KnownFolder(folder.path)
+    checkpoints.found_folder = KnownFolder(folder.path)
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     require_memory_for_training(config, vocab_sizes, machine.device, read_launch())
     if not processes.is_alone:

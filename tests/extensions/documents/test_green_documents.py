@@ -70,6 +70,20 @@ def test_an_xliff_unit_that_is_not_green_needs_a_review() -> None:
     assert [estimate.is_green for estimate in found.estimates] == [True, False, False]
 
 
+def test_what_has_no_other_doubt_says_why_it_is_not_green() -> None:
+    class Explaining(Estimating):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            return [answer._replace(why_not_green="its probability is low") for answer in super().translate(texts)]
+
+    document = read_document(XLIFF.encode(), format_named("xliff"))
+    found = translate_document(document, Explaining(), not_green=NotGreen.MARKED)
+    assert [(doubt.place, doubt.reason) for doubt in found.doubts] == [
+        ("unit 2", f"{NOT_GREEN}: its probability is low"),
+        ("unit 3", UNTRANSLATED),
+        ("unit 3", NOT_GREEN),
+    ]
+
+
 def test_a_correction_in_a_segment_that_is_left_out_is_not_counted() -> None:
     class Remembering(Estimating):
         def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:

@@ -1121,3 +1121,38 @@ def test_a_setting_in_double_quotation_marks_may_have_escaped_ones() -> None:
     source = '---\ntitle: "The \\"red\\" dog"\n---\n'
     assert upper(source) == '---\ntitle: "THE \\"RED\\" DOG"\n---\n'
     assert translated(read_markdown(source.encode()), Identity()) == source
+
+
+def test_comments_of_kramdown_stay() -> None:
+    block = "{::comment}\nThis stays.\n\nSo does it.\n{:/comment}\n"
+    assert upper(f"The dog.\n\n{block}\nThe cat.\n") == f"THE DOG.\n\n{block}\nTHE CAT.\n"
+    short = block.replace("/comment", "/")
+    assert upper(f"{short}\nThe cat.\n") == f"{short}\nTHE CAT.\n"
+    assert upper("The {::comment}old{:/comment} dog {::comment}and cat{:/} sleeps\n") == (
+        "THE {::comment}old{:/comment} DOG {::comment}and cat{:/} SLEEPS\n"
+    )
+    assert upper("{::comment}\nThe dog.\n") == "{::comment}\nTHE DOG.\n"  # it has no end
+
+
+def test_a_notice_of_grav_is_text_and_its_lines_stay_lines() -> None:
+    assert upper("!!! You can see the dog, too.\n\nText.\n") == "!!! YOU CAN SEE THE DOG, TOO.\n\nTEXT.\n"
+    assert upper("! The dog\n! and the cat.\n") == "! THE DOG\n! AND THE CAT.\n"
+    assert upper('!!! note "The dog"\n    The cat.\n') == '!!! note "THE DOG"\n    THE CAT.\n'
+    assert upper("!!! tip inline end\n    The cat.\n") == "!!! tip inline end\n    THE CAT.\n"
+    assert upper("![The dog](a.png)\n") == "![THE DOG](a.png)\n"
+
+
+@pytest.mark.parametrize("name", ["prism", "code", "sourcecode", "raw"])
+def test_code_between_two_shortcodes_in_brackets_stays(name: str) -> None:
+    code = f'[{name} classes="language-git"]\nthe dogs\nand cats\n[/{name}]\n'
+    assert upper(f"The dog.\n\n{code}\nThe cat.\n") == f"THE DOG.\n\n{code}\nTHE CAT.\n"
+    assert upper(f"[{name}](a.md) is it.\n") == f"[{name.upper()}](a.md) IS IT.\n"
+
+
+def test_other_titles_and_texts_among_the_settings_are_translated() -> None:
+    settings = "---\nseo_title: The dog\noneLineDescription: A big dog\nimageAlt: 'A dog'\nlayout: the page\n---\n"
+    assert upper(settings) == (
+        "---\nseo_title: THE DOG\noneLineDescription: A BIG DOG\nimageAlt: 'A DOG'\nlayout: the page\n---\n"
+    )
+    kept = "---\nhide_title: true\nshow-description: off # the dog\nsalt: a little\ncatalt: the dog\n---\n"
+    assert upper(kept) == kept

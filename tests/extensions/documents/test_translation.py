@@ -198,7 +198,7 @@ def test_tags_around_words_in_brackets_stay_around_them() -> None:
         ("The (big house) is", ("(",), "THE (BIG HOUSE) IS"),
         ("The (big house) is", ("(", ")"), "THE (BIG HOUSE) IS"),
         ("The dog(s) is", ("(", ")"), "THE DOGS IS"),
-        ("A smiley :) in (%s) is", ("(",), "A SMILEY :) IN (%s) IS"),
+        ("A mark :] in [%s] is", ("[",), "A MARK :] IN [%s] IS"),
     ],
 )
 def test_brackets_around_protected_parts_come_back_and_none_is_left_without_a_partner(

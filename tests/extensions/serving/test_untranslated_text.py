@@ -12,6 +12,7 @@ from transformer_cli.extensions.serving.texts import (
     TextOptions,
     TranslatedText,
     translate_texts,
+    with_options,
 )
 
 from ...decoding.stub_translators import silent_about, stub_translator
@@ -76,3 +77,32 @@ def test_texts_with_markup_say_it_too(options: TextOptions) -> None:
         TranslatedText("<p>the mute sleeps.</p>", is_untranslated=True),
         TranslatedText("<p>THE TRAIN WAITS.</p>"),
     ]
+
+
+MESSAGE = "the garden sleeps.\n\n```python\r\nprint(the_dog)\r\nthe garden\n```\nthe house burns.\n"
+
+
+def test_code_in_a_message_stays_with_its_fences() -> None:
+    translator = replace(stub_translator(lambda text: [text.upper(), "a b"], beam_size=2), protects_spans=True)
+    [answer] = translate_texts(translator, [MESSAGE], TextOptions())
+    assert answer.text == MESSAGE.replace("the garden sleeps.", "THE GARDEN SLEEPS.").replace(
+        "the house burns.", "THE HOUSE BURNS."
+    )
+    [answer] = translate_texts(with_options(translator, TextOptions(num_alternatives=1)), [MESSAGE], TextOptions(1))
+    assert all(
+        "```python\r\nprint(the_dog)\r\nthe garden\n```\n" in text for text in (answer.text, *answer.alternatives)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nthe garden sleeps.\n```",  # prose may stand so, too
+        "```python\nthe garden sleeps.",  # no end
+        "```the garden\nthe garden sleeps.\n```",
+    ],
+)
+def test_what_may_be_no_code_is_translated(text: str) -> None:
+    translator = replace(stub_translator(lambda text: [text.upper()]), protects_spans=True)
+    [answer] = translate_texts(translator, [text], TextOptions())
+    assert "THE GARDEN SLEEPS." in answer.text

@@ -30,6 +30,7 @@ from transformer_cli.text.languages import (
     scripts_of_language,
     small_words,
 )
+from transformer_cli.text.letters import has_word
 from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
@@ -206,7 +207,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
     """
     # Most texts are plain, which answers many questions.
     is_read_plain, is_written_plain = is_plain(source), is_plain(translation)
-    if not is_written_plain and any(map(str.isalnum, source)) and not any(map(str.isalnum, translation)):
+    if not is_written_plain and has_word(source) and not has_word(translation):
         return (WORDLESS,)
     if not translation.strip() or not source.strip():
         return ()

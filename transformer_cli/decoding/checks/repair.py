@@ -46,6 +46,7 @@ from transformer_cli.decoding.translation import (
     Translation,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.letters import has_word
 from transformer_cli.text.normalization import without_line_breaks
 from transformer_cli.text.sentences import (
     FEWEST_TOKENS,
@@ -220,7 +221,7 @@ def loses_text(pipeline: TextPipeline, part: TextPart, found: Sequence[Hypothesi
     ids = found[0].ids if found else ()
     num_target_words = pipeline.target_tokenizer.count_written(ids)
     if num_target_words == 0:
-        return any(map(str.isalnum, part.text))
+        return has_word(part.text)
     confidence = search_confidence(found[0], options)
     is_unsure = confidence is not None and confidence < _FAIRLY_SURE
     if is_unsure and _has_few_words(pipeline, part, found[0]):
@@ -247,9 +248,7 @@ def _has_few_words(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> 
     if part.terms or not all(map(has_spaces, pipeline.languages)):
         return False
     written = pipeline.target_tokenizer.decode(best.ids)
-    num_read, num_written = (
-        sum(any(map(str.isalnum, word)) for word in text.split()) for text in (part.given, written)
-    )
+    num_read, num_written = (sum(map(has_word, text.split())) for text in (part.given, written))
     return num_read >= _FEWEST_WORD_TOKENS and num_written < _FEW_WORDS * num_read
 
 

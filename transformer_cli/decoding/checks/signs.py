@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from transformer_cli.decoding.checks.brackets import is_in_word
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import is_letter
 from transformer_cli.text.quotation_marks import quotes_without_partner
-from transformer_cli.text.sentences import partners_of_brackets
+from transformer_cli.text.sentences import MARKS_OF_SCRIPTS, partners_of_brackets
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 WORDS_OF_SIGNS: Mapping[str, Mapping[str, str]] = {
@@ -79,7 +80,7 @@ _QUOTE, _DASH, _ELLIPSIS = '"', "\u2013", "\u2026"
 _PAUSES = (";", ":", _DASH)
 """A translation may have another of these, or a comma or the end of a sentence, in its place."""
 _ANY_PAUSE = re.compile(
-    r"[,;:.!?\u2013\u2014\u2015\u2026\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f\u060c\u061b\u061f()]|\s-\s|--"
+    rf"[,;:.!?\u2013\u2014\u2015\u2026\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f\u061b{MARKS_OF_SCRIPTS}()]|\s-\s|--"
 )
 _FEW_PAUSES = 0.75  # of the source
 # A sign of a sentence, and no sign of its own behind a word: apostrophes, hyphens, commas, full stops. Some of them vanish with reason.
@@ -94,6 +95,8 @@ _INCHES = re.compile(r"(?<=\d)[\"\u201d\u2033]")
 _LEADING = re.compile(r"\s*([^\w\s])(?:\s|(?<=[,;:!?)\]])\w)")
 _LABEL = re.compile(r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)")
 _LONG_UNDERLINE = re.compile("_{3,}")
+# Without the signs that all scripts have.
+_OF_SCRIPTS = re.compile("[\u0530-\u1fff\u2c80-\u2dff\ua000-\uabff\U00010000-\U0001efff]")
 # Behind one or two letters stands the number of a unit, as in m\u00b2, for which a translation may have a word.
 _SUPERSCRIPTS = re.compile(r"(?:(?<![^\W\d_])|(?<=[^\W\d_]{3}))[\u00b9\u00b2\u00b3\u2070-\u2079]")
 
@@ -123,9 +126,9 @@ def _counts(visible: str, text: str) -> Counter[str]:
         found[_OF_DIGRAPH[match[0]]] += 1
     text = _DIGRAPH.sub(" ", text)
     for sign in text:
-        if not (sign.isalnum() or sign.isspace() or sign in _PLAIN or sign == "_"):
+        if not (is_letter(sign) or sign.isalnum() or sign.isspace() or sign in _PLAIN or sign == "_"):
             form = _FORMS.get(sign, sign)
-            if form is sign and unicodedata.category(sign)[0] in "MC":
+            if form is sign and (unicodedata.category(sign)[0] in "MC" or _is_mark_of_script(sign)):
                 continue
             found[form] += 1
     if singles:
@@ -135,6 +138,11 @@ def _counts(visible: str, text: str) -> Counter[str]:
         found["_"] += len(re.findall(r"(?<![^\W_])_+(?=[^\W_])|(?<=[^\W_])_+(?![^\W_])", text))
     found[_DASH] += len(re.findall(r"(?<=\s)-(?=\s)", text)) if " - " in text else 0
     return found
+
+
+def _is_mark_of_script(sign: str) -> bool:
+    """Whether a sign is punctuation that only one script has, such as the danda of Hindi and the tsheg of Tibetan, or the space of Braille."""
+    return sign == "\u2800" or (_OF_SCRIPTS.match(sign) is not None and unicodedata.category(sign)[0] == "P")
 
 
 def lost_signs(source: str, translation: str, target: str) -> tuple[str, ...]:

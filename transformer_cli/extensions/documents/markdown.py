@@ -89,7 +89,12 @@ _SETTINGS_OF_SLIDE = re.compile(
     r"(?<=\n\n)---[ \t]*\n[a-z][\w.-]{0,40}:(?:[ \t].*)?\n"
     r"(?:(?:[A-Za-z][\w.-]{0,40}:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|\#.*|[ \t]*)\n){0,60}?---[ \t]*(?=\n|\Z)"
 )
-_NAMES_OF_TEXTS = "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
+# Also seo_title, oneLineDescription and imageAlt; the value of hide_title is none.
+_NAMES_OF_TEXTS = (
+    "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
+    r"|[a-z][\w-]{0,40}(?:[_-]|(?-i:(?<=[a-z])(?=[TDSCA])))(?:title|description|summary|caption|alt)"
+)
+_NO_TEXT_OF_SETTING = r"(?!(?:true|false|null|yes|no|on|off|none|auto)[ \t]*(?:#.*)?\r?$)"
 
 
 def _text_of_settings(comment: str) -> re.Pattern[str]:
@@ -100,7 +105,7 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
     """
     plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?>(?:[ \t]++(?!{comment})\S++)*)"
     return re.compile(
-        rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
+        rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+){_NO_TEXT_OF_SETTING}|\A%[ \t]++)"
         rf"""(?:(?:"(?P<double>(?>(?:[^"\\\r\n]++|\\["\\])*))"|'(?P<single>(?>(?:[^'\\\r\n]++|'')*))'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
         r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
         re.MULTILINE | re.IGNORECASE,

@@ -34,7 +34,12 @@ _LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
 EXAMPLE = re.compile(r" {0,3}\(@[\w-]*\)[ \t]+(?=\S)")
 _DELIMITER_ROW = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?>(?:\|[ \t]*+:?-++:?[ \t]*+)*)(?:\|[ \t]*+)?")
 # A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
-_BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
+_BOX = re.compile(
+    r""" {0,3}(?:(?:!!!|\?\?\?\+?)[ \t]+(?:[\w|-]+|[a-z][\w|-]*(?:[ \t]+[a-z][\w|-]*){1,3}|(?:[\w|-]+[ \t]+){0,4}["'].*)[ \t]*"""
+    r"""|===[ \t]+[\w"'].*)"""
+)
+# A line of a notice of Grav, which stays a line: ! The red dog, !!! The red dog
+_NOTICE = re.compile(r"!{1,4}[ \t]+(?=\S)")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
     r" {0,3}(?::{3,}.*|(?:\{\{[<%](?:(?!\}\}).)*\}\}[ \t]*|\{%(?:(?!%\}).)*%\}[ \t]*)+|\{:.*\}[ \t]*|\{[ \t]*(?:[.#]|[\w-]+=)[^{}]*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
@@ -56,6 +61,14 @@ _BEGINNING_OF_CODE = re.compile(
 _END_OF_CODE = re.compile(
     rf"{_QUOTATION}[ \t]*(?:\{{%-?[ \t]*end|\{{\{{[<%][ \t]*/[ \t]*)(?P<name>{COMMANDS_WITH_CODE})[ \t]*-?[>%]\}}{{1,2}}[ \t]*"
 )
+# Of Grav and WordPress, in square brackets: [prism classes="language-git"] ... [/prism]
+_BEGINNING_OF_SHORTCODE = re.compile(
+    r"[ \t]*\[(?P<name>prism|code|codeblock|sourcecode|raw|mermaid)(?:[ =][^\[\]]*)?\][ \t]*"
+)
+_END_OF_SHORTCODE = re.compile(r"[ \t]*\[/(?P<name>prism|code|codeblock|sourcecode|raw|mermaid)\][ \t]*")
+# A comment of kramdown; its end may have no name.
+_BEGINNING_OF_COMMENT = re.compile(r" {0,3}\{::(?P<name>comment)\}[ \t]*")
+_END_OF_KRAMDOWN = re.compile(r" {0,3}\{:/(?P<name>comment)?\}[ \t]*")
 # A comment of Obsidian, on one line and on several: %% the words %%
 _COMMENT = re.compile(rf"{_QUOTATION}[ \t]*%%(?!%)(?>(?:[^%\n]|%(?!%))*)(?P<end>%%[ \t]*)?")
 _END_OF_COMMENT = re.compile(r"(?>(?:[^%\n]|%(?!%))*)%%[ \t]*")
@@ -69,7 +82,7 @@ _LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
     _QUOTATION
-    + r"[ \t]*(?:\{[{%]|%%)| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|///|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    + r"[ \t]*(?:\{[{%]|%%|\[(?:prism|code|sourcecode|raw|mermaid))| {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!{1,4}[ \t]|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|///|(?:> {0,3})*(?:\+[-=:]|--+ +-)|<<<|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind; the text of a picture of DocFX.
@@ -138,8 +151,13 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: C
         code_rows: the rows in blocks of code, in which nothing begins.
         html_rows: those in blocks of HTML, in which only code between two commands begins and ends.
     """
-    of_commands = _rows_of_commands(lines, code_rows) | _rows_of_comments(lines, code_rows)
-    of_commands |= _rows_of_slides(lines) | _rows_of_diagrams(lines)
+    of_commands = _rows_of_comments(lines, code_rows) | _rows_of_slides(lines) | _rows_of_diagrams(lines)
+    for pair in (
+        (_BEGINNING_OF_CODE, _END_OF_CODE),
+        (_BEGINNING_OF_SHORTCODE, _END_OF_SHORTCODE),
+        (_BEGINNING_OF_COMMENT, _END_OF_KRAMDOWN),
+    ):
+        of_commands |= _rows_between(lines, code_rows, *pair)
     code_rows = {*code_rows, *html_rows} - of_commands
     plain = list(lines)
     found: list[_Container] = []
@@ -176,17 +194,20 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: C
     return DividedLines(plain, tuple(inner), tuple(titles), tuple(with_words))
 
 
-def _rows_of_commands(lines: Sequence[str], code_rows: Collection[int]) -> frozenset[int]:
-    """The rows of code between two commands of a generator of pages, such as {% highlight ruby %} and {% endhighlight %}."""
+def _rows_between(
+    lines: Sequence[str], code_rows: Collection[int], beginning: re.Pattern[str], end: re.Pattern[str]
+) -> frozenset[int]:
+    """The rows from a line that begins something to the next one that ends something of the same name, such as {% highlight ruby %} and {% endhighlight %}."""
     found: set[int] = set()
-    ends: dict[str, list[int]] = defaultdict(list)
+    ends: dict[str | None, list[int]] = defaultdict(list)
     for row, line in enumerate(lines):
-        if row not in code_rows and (match := _END_OF_CODE.fullmatch(line)):
+        if row not in code_rows and (match := end.fullmatch(line)):
             ends[match["name"]].append(row)
     for row, line in enumerate(lines if ends else ()):
-        match = None if row in found or row in code_rows else _BEGINNING_OF_CODE.fullmatch(line)
-        if match is not None and (end := _next_row(ends[match["name"]], row)) < math.inf:
-            found.update(range(row, int(end) + 1))
+        match = None if row in found or row in code_rows else beginning.fullmatch(line)
+        if match is not None:
+            last = min(_next_row(ends[name], row) for name in (match["name"], None))
+            found.update(range(row, int(last) + 1) if last < math.inf else ())
     return frozenset(found)
 
 
@@ -349,7 +370,7 @@ def _next_row(rows: Sequence[int], row: int) -> float:
 
 
 def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
-    """The rows that begin a line of a poem or an example of Pandoc, in blocks that begin with one.
+    """The rows that begin a line of a poem, a notice of Grav or an example of Pandoc, in blocks that begin with one.
 
     The lines of a poem begin with a bar and stay lines; a block with a row of dashes is a table.
     """
@@ -362,6 +383,8 @@ def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
         first = row + 1
         if block and EXAMPLE.match(lines[block[0]]):
             found.update(each for each in block if EXAMPLE.match(lines[each]))
+        elif block and all(_NOTICE.match(lines[each]) and not _BOX.fullmatch(lines[each]) for each in block):
+            found.update(block)
         elif (
             block
             and _LINE_OF_BLOCK.match(lines[block[0]])
@@ -392,7 +415,8 @@ def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Co
     if row in items and (match := EXAMPLE.match(line)):
         return _Container(row, line[match.end() :], is_lazy=True)
     if row in items:
-        return _Container(row, line[1:].strip(), is_lazy=False)
+        notice = _NOTICE.match(line)
+        return _Container(row, line[notice.end() if notice else 1 :].strip(), is_lazy=False)
     is_behind_term = any(lines[before].strip() for before in range(max(0, row - 2), row))
     match = _DEFINITION.match(line)
     return _Container(row, line[match.end() :], is_lazy=True) if match and is_behind_term else None

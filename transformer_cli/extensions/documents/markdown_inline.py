@@ -99,7 +99,11 @@ _EXTENSIONS = {
     # A picture or an icon of DocFX: :::image type="icon" source="a.png":::.
     "docfx": re.compile(r":::[a-z-]++(?>(?:[ \t]++[\w-]++=\"[^\"\n]*+\")+)[ \t]*+:::(?!:)"),
     # A comment of Obsidian: %%the words%%; %%name%% alone is a placeholder.
-    "remark": re.compile(r"(?<![\w%])%%(?!%)(?=[^%]*[ \t\n])(?:[^%]|%(?!%)){1,2000}?%%(?![\w%])"),
+    "remark": re.compile(
+        r"(?<![\w%])%%(?!%)(?=[^%]*[ \t\n])(?:[^%]|%(?!%)){1,2000}?%%(?![\w%])"
+        # And of kramdown.
+        r"|\{::comment\}(?:(?!\{:/)[^\0]){0,2000}\{:/(?:comment)?\}"
+    ),
     # Attributes behind what they belong to, which may have escapes: [dog](a.md){:target="\_blank"}
     "attributes": re.compile(r"(?<=\))\{[ \t]*+(?:[:.#]|[\w-]++=)[^{}]*+\}"),
     # References of bookdown: \@ref(fig:dog), (\#tab:dog)

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.text import letters
 from transformer_cli.text.languages import frequent_words
 
 
@@ -146,7 +147,7 @@ def plain_text(pieces: Sequence[Piece]) -> str:
 
 def has_letter(text: str) -> bool:
     """Whether there is anything to translate in a text."""
-    return any(map(str.isalpha, text))
+    return letters.has_letter(text)
 
 
 _WORD_AT_END = re.compile(r"[^\W_]+\Z")

@@ -60,7 +60,9 @@ _IDENTIFIER = re.compile(
   | (?=[^/]*/)(?![^\W\d_]+(?:/[^\W\d_]+)+[.!?:]*\Z)[!-;=-~]+   # a path or its pattern, but not "and/or"
   | (?=[^*]*\*)(?!\*+[^*]+\*+[.:]?\Z|[A-Z][a-z]*\*:?\Z)[!-;=-~]+   # *.txt, but not *bold* and "Name*"
   | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
-  | true | false | null
+  | \#?[a-z][a-z0-9_.-]*(?::[a-z0-9_.+-]+)+(?:/[\w./-]+)?     # of a game: minecraft:oak_log, #create:wood/planks
+  | \^\S*\$                                                # a pattern: ^(city|local)$
+  | true | false | null | ltr | rtl
   | \.[A-Za-z]\w*                                           # the ending of files: .png
   | \d+x\d+(?:\s+\d+x\d+)*                                  # sizes of pictures: 48x48
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
@@ -74,6 +76,7 @@ _IDENTIFIER = re.compile(
 _PLACEHOLDER_IN_PATH = re.compile(r"<%=[^%<>]*%>|[%$#]?\{[\w. ]+\}")
 # No name is longer, and the time of the search grows with the square of the length.
 _LONGEST_NAME = 200
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
 # The values of base_locale, defaultLanguage and languages are names of languages.
 _KEY_OF_LANGUAGE = re.compile(r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?")
@@ -83,7 +86,14 @@ _KEY_OF_PATH = re.compile(
 )
 _SMALL_PATH = re.compile(r"[a-z\d]+(?:/[a-z\d]+)+/?")
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
-_KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
+_KEY_OF_NAME = re.compile(r"(?:.*[_-]|(?-i:.*[a-z\d](?=I)))?ids?", re.IGNORECASE)
+_NAME = re.compile(r"[a-z][\w.-]*")
+# The value of twitter is the name of an account, if it can be one: "twitter": "babeljs", but not "twitter": "Share on Twitter".
+_KEY_OF_ACCOUNT = re.compile(
+    r"(?:.*[_-])?(?:bitbucket|bluesky|codepen|facebook|github|gitlab|instagram|keybase|linkedin|mastodon|patreon|reddit|telegram|twitter|youtube)"
+    r"(?:[_-]?(?:user(?:name)?|handle|id))?|user_?name",
+    re.IGNORECASE,
+)
 _NAME_WITH_NUMBER = re.compile(r"[a-z\d][\w.-]*")  # also 100-red-houses
 # In JSON and YAML so is that of type, if it is one small word: "type": "table", but not "type": "Savings account"; the keys of
 # texts of programs are names as well, so "type": "type" is a label. "verse_type" and "itemType" are such keys, too.
@@ -122,15 +132,30 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     name = _NAME_WITH_NUMBER if key.casefold() == "slug" else _NAME
     if for_program and name.fullmatch(value) and value.casefold() != for_program["last"].casefold():
         return False
+    if _KEY_OF_ACCOUNT.fullmatch(key) and _NAME_WITH_NUMBER.fullmatch(value) and value.casefold() != key.casefold():
+        return False
     return not (_KEY_OF_CLASSES.fullmatch(key) and _are_classes(value)) and _is_text(value, key)
 
 
+# Classes without a hyphen that pages have beside others, and families of icons whose names are words: material-icons home
+_SMALL_CLASSES = re.compile(
+    "active|bold|box|btn|button|card|center|clearfix|col|collapsed?|container|content|current|dark|disabled|dropdown|fade|first|fluid|full|grid"
+    "|hidden|highlight|icon|inline|item|large|last|left|light|link|list|main|menu|modal|muted|nav|navbar|open|page|primary|right|row|secondary"
+    "|section|selected|show|sidebar|small|text|title|visible|wide|wrapper"
+)
+_FAMILIES_OF_ICONS = re.compile(r"(?:material-(?:icons|symbols)(?:-[a-z]+)?|bi|fa[bdlrs]?|glyphicon|la[bs]?|mdi|ri|ti)")
+
+
 def _are_classes(value: str) -> bool:
-    """Whether words are classes of CSS, each with a hyphen or the beginning of another one: fa fa-car, fas fa-home; but not two-door car."""
+    """Whether words are classes of CSS, each with a hyphen, a usual name or the beginning of another one: fa fa-car, nav-item active; but not two-door car."""
     words = value.split()
+    if not all(map(_NAME.fullmatch, words)):
+        return False
+    if len(words) == 2 and _FAMILIES_OF_ICONS.fullmatch(words[0]):
+        return True
     families = {word.partition("-")[0] for word in words if "-" in word}
     return bool(families) and all(
-        _NAME.fullmatch(word) and ("-" in word or families & {word, word[:-1]}) for word in words
+        "-" in word or families & {word, word[:-1]} or _SMALL_CLASSES.fullmatch(word) for word in words
     )
 
 
@@ -138,6 +163,8 @@ def _is_text(value: str, key: str) -> bool:
     """Whether a string with letters is no identifier."""
     if len(value) > _LONGEST_NAME:
         return True
+    if key.casefold() == "code" and _LANGUAGE_TAG.fullmatch(value) and len(value) < 6:
+        return False
     if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
     if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME_WITH_NUMBER.fullmatch(value)):
@@ -158,9 +185,6 @@ def holds_text(segment: Segment, key: str) -> bool:
     has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
     text = plain_text(segment.pieces)
     return has_branches or (has_letter(text) and _is_text(text, key))
-
-
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
 def language_in_place_of(key: str, languages: Direction) -> str | None:

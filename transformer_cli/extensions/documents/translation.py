@@ -9,8 +9,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
+from transformer_cli.decoding.code_in_text import has_codes_of_colours
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.code_apart import with_code_apart
 from transformer_cli.extensions.documents.inline_text import (
     DIVISION,
     InlineText,
@@ -349,7 +351,7 @@ class _SegmentInWork:
             return replace(cls._of(segment, translator), inner=inner)
         if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
             found = None
-            if not translator.knows(segment.pieces[0]):
+            if not translator.knows(segment.pieces[0]) and not has_codes_of_colours(segment.pieces[0]):
                 found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
             if found is not None:
                 label, mnemonic = found
@@ -366,7 +368,9 @@ class _SegmentInWork:
             return replace(plain, segment=segment, initial=initial)
         raws = (piece if isinstance(piece, str) else piece.raw for piece in segment.pieces)
         apart = with_statements_apart(segment) if any(map(MAY_BE_PART.search, raws)) else segment
-        moving = replace(apart, pieces=with_values_around_words(apart.pieces, _values_at_words))
+        is_known = len(apart.pieces) == 1 and translator.knows(plain_text(apart.pieces))
+        kept = apart.pieces if is_known else with_code_apart(apart.pieces)
+        moving = replace(apart, pieces=with_values_around_words(kept, _values_at_words))
         if moving.pieces != segment.pieces:
             return replace(cls._of(moving, translator), segment=segment, has_text_as_markup=True)
         return cls._of(segment, translator)
@@ -454,8 +458,13 @@ class _SegmentInWork:
         if not_green is NotGreen.LEFT_OUT:
             return translation if estimate.is_green else TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
         trust = f"{'green' if estimate.is_green else 'not green'} {estimate.probability:.3f}"
-        doubts = translation.doubts if estimate.is_green else (*translation.doubts, NOT_GREEN)
-        return replace(translation, doubts=doubts, trust=trust)
+        if estimate.is_green:
+            return replace(translation, trust=trust)
+        # What has other doubts says with them why it is not green.
+        reasons = () if translation.doubts else (answers[part.asked].why_not_green for part in self.all_parts)
+        reason = next(filter(None, reasons), "")
+        said = f"{NOT_GREEN}: {reason}" if reason else NOT_GREEN
+        return replace(translation, doubts=(*translation.doubts, said), trust=trust)
 
     def translation(
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels

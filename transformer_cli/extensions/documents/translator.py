@@ -89,6 +89,8 @@ class AnsweredText(NamedTuple):
     """What the text of the translation shows to be wrong, in words; see `decoding.doubts`."""
     estimate: Estimate | None = None
     """How far it can be trusted; None if the translator does not estimate it, or no model has translated the text."""
+    why_not_green: str = ""
+    """What keeps a translation without doubts from being green, in words; empty if it is green."""
     spans_of_terms: frozenset[str] = frozenset()
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
     is_from_memory: bool = False
@@ -193,6 +195,7 @@ class ModelTranslator:
         unsure: dict[int, tuple[Extent, ...]] = {}
         for each, of_one in self._of_memory([one for one in linked if one.is_from_memory], links):
             links[id(each)], unsure[id(each)] = of_one
+        quality = self.translator.pipeline.quality
         return [
             AnsweredText(
                 translation.text,
@@ -205,6 +208,7 @@ class ModelTranslator:
                 is_untranslated=translation.is_untranslated,
                 doubts=translation.doubts,
                 estimate=translation.estimate,
+                why_not_green="" if quality is None else quality.why_not_green(translation),
                 spans_of_terms=frozenset(
                     span
                     for term in translation.terms
@@ -388,6 +392,8 @@ class CheckedAnswer(NamedTuple):
     doubts: tuple[str, ...]
     estimate: Estimate | None = None
     """As of `AnsweredText`."""
+    why_not_green: str = ""
+    """As of `AnsweredText`."""
     pieces: tuple[PlacedPiece, ...] = ()
     """As of `AnsweredText`."""
     is_from_memory: bool = False
@@ -435,7 +441,9 @@ def with_kept_spans(
     if not any(answer.estimate for answer in answers.values()):
         return finished
     return {
-        asked: answer._replace(estimate=_estimate(answer, answers[asked].estimate))
+        asked: answer._replace(
+            estimate=_estimate(answer, answers[asked].estimate), why_not_green=answers[asked].why_not_green
+        )
         for asked, answer in finished.items()
     }
 

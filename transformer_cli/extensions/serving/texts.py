@@ -30,6 +30,8 @@ from transformer_cli.process.imports import require_extra
 
 _MAX_DETECTED_CHARACTERS = 2000
 _NO_NAME = re.compile(r"[^\w.-]+")
+# Before and behind code in a message; without a language, prose may stand between them.
+_FENCE = re.compile(r"[ \t>]*(`{3,})([a-z][\w+#.-]*)?\s*")
 
 
 # They need the names of their columns, for which clients of LibreTranslate have no place.
@@ -249,8 +251,48 @@ def translate_texts(
     if options.is_html or options.tag_rules is not None:
         return [_translated_markup(translator, text, options, check) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
-    translations = translator.translate([line for lines in lines_of for line in lines])
-    return [_joined([next(translations) for _ in lines], lines, options.num_alternatives) for lines in lines_of]
+    code_of = [_lines_of_code(lines) if translator.protects_spans else frozenset() for lines in lines_of]
+    translations = translator.translate(
+        [
+            "" if place in code else line
+            for lines, code in zip(lines_of, code_of, strict=True)
+            for place, line in enumerate(lines)
+        ]
+    )
+    return [
+        _joined(
+            [
+                _kept(next(translations), line) if place in code else next(translations)
+                for place, line in enumerate(lines)
+            ],
+            lines,
+            options.num_alternatives,
+        )
+        for lines, code in zip(lines_of, code_of, strict=True)
+    ]
+
+
+def _lines_of_code(lines: Sequence[str]) -> frozenset[int]:
+    """The numbers of the lines of code, and of the fences around it, if the first one names a language: ```python."""
+    found: set[int] = set()
+    start, marks, language = 0, "", ""
+    for place, line in enumerate(lines):
+        fence = _FENCE.fullmatch(line)
+        if fence is None:
+            continue
+        if not marks:
+            start, marks, language = place, fence[1], fence[2] or ""
+        elif fence[1].startswith(marks) and not fence[2]:
+            if language:
+                found.update(range(start, place + 1))
+            marks = ""
+    return frozenset(found)
+
+
+def _kept(blank: Translation, line: str) -> Translation:
+    """The translation of a blank line, with a line that stays in its place."""
+    text = line.removesuffix("\r")
+    return replace(blank, text=text, pivot=blank.pivot and replace(blank.pivot, text=text))
 
 
 def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
