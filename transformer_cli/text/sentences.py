@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
-from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.letters import has_letter, has_word
+from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the times of a line of a song, a log or a transcript ([00:12.50], 00:12 before a capital letter), the quote marks of
