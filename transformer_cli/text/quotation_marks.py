@@ -128,6 +128,21 @@ def _opens(text: str, place: int, opened: str, *, is_behind_opening: bool) -> bo
     return None if has_space_before == has_space_behind else has_space_before
 
 
+_ELISION = re.compile(
+    r"(?:t(?:is|was|were|will|would)|em|til|cause|cos|bout|neath|ndrangheta|st[aeio])(?![^\W_])", re.IGNORECASE
+)
+
+
+def starts_with_lone_quote(text: str) -> bool:
+    """Whether a text begins with a single quotation mark, and a capital letter behind it, and does not close it; as "'Tis good" does not.
+
+    Many models know single quotes as apostrophes only.
+    """
+    if text[:1] not in _SINGLE or not text[1:2].isupper() or _ELISION.match(text, 1):
+        return False
+    return any(mark.place == 0 and not mark.has_partner for mark in quotation_marks(text))
+
+
 def _double_halves(text: str) -> list[int]:
     """The place of one quotation mark of each kind of which a text has an odd number: the one that the words beside it leave alone."""
     halves = []
