@@ -18,6 +18,7 @@ from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.decoding.line_form import without_single_marks
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
+from transformer_cli.text.quotation_marks import starts_with_lone_quote
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.spans import SpanKind, find_spans
 
@@ -462,6 +463,33 @@ def test_a_bracket_without_a_partner_at_an_edge_is_copied(line: str, written: st
         return [" ".join("".join(each for each in text if each not in "()[]").upper().split())]
 
     assert translated(line, stub_translator(letters_alone)).text == written
+
+
+@pytest.mark.parametrize("quote", ["\u2018", "'", "`"])
+@pytest.mark.parametrize("text", ["{}The hotel sleeps.", "The train waits. {}The hotel sleeps. The house burns."])
+def test_a_single_quote_that_is_not_closed_is_copied(quote: str, text: str) -> None:
+    def letters_alone(text: str) -> list[str]:
+        return ["".join(each for each in text if each not in "\u2018'`").upper()]
+
+    line = text.format(quote)
+    assert translated(line, stub_translator(letters_alone)).text == line.upper()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_lone"),
+    [
+        ("\u2018The dog\u2019s house.", True),
+        ("\u2018The dogs.\u2019", False),
+        ("'Tis good.", False),
+        ("'Em", False),
+        ("'s Avonds", False),
+        ("'I am here.", True),
+        ("\u201cThe dog.", False),
+        ("", False),
+    ],
+)
+def test_a_short_word_may_begin_with_an_apostrophe(text: str, is_lone: bool) -> None:
+    assert starts_with_lone_quote(text) is is_lone
 
 
 def test_an_ellipsis_that_is_lost_makes_a_doubt_and_a_bracket_comes_back() -> None:

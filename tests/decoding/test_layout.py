@@ -281,6 +281,14 @@ def test_a_word_of_the_source_behind_a_time_stays(unit: str) -> None:
     assert translated(f"see 3:45 {unit}.", in_french, languages=languages) == "see 3:45 minutes."
 
 
+def test_a_number_that_the_model_makes_a_part_of_a_word_has_a_stand_in() -> None:
+    def makes_one_word(text: str) -> list[str]:
+        return [text.upper().replace("0 ", "0les ")]
+
+    [translation] = formatted(makes_one_word).translate(["see 0 cats."])
+    assert (translation.text, translation.is_in_pieces) == ("SEE 0 CATS.", False)
+
+
 def test_further_stand_ins_follow_where_the_first_are_lost() -> None:
     def copies_one(text: str) -> list[str]:
         return [re.sub(r"(?!15)\b\d+", "some", text)]

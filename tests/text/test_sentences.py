@@ -59,6 +59,68 @@ def test_a_line_is_split_where_a_sentence_ends(language: str, line: str) -> None
     assert [text for text, _ in split_sentences(line, language)] == SPLITS[language, line]
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *"\u201c\"\u00ab\u201e\u2018'\u2039\u201a([{\u2014\u2013-",
+        "\u00ab ",
+        "\u2014 ",
+        "``",
+        "\u201c\u2018",
+        '("',
+        "\u201c(",
+        "\u201c\u00bf",
+    ],
+)
+@pytest.mark.parametrize("end", [".", "?", "!", "...", ".\u201d", '."', ".)"])
+def test_a_mark_that_opens_belongs_to_the_sentence_behind_it(mark: str, end: str) -> None:
+    before, behind = f"He is here{end}", f"{mark}Pa had it."
+    assert [text for text, _ in split_sentences(f"{before} {behind} She ran.", "en")] == [before, behind, "She ran."]
+
+
+# Quotations that begin before a text or end behind it: bars stand between the sentences.
+QUOTATIONS = [
+    "had it.\u201d|He is here.|She ran.|\u201cNo.",
+    'had it."|He is here.|She ran.|"No.',
+    'had it."|He is here.|She ran.|"No. Yes."|It is.',
+    "had it.\u00bb|He is here.|She ran.|\u00abNo.\u00bb|It is.",
+    "had it.)|He is here.|(She ran.|No.",
+    "had it.''|He is here.|``No.",
+    "had it.**|He is here.",
+    "\u201cPa had it.|She ran.|\u201cHe is here. Yes.\u201d|She ran.",
+    "\u201cOne.|\u201cTwo.|\u201cThree.\u201d|Four.",
+    '"of course," i said.|"be patient.',
+    "He is here.|\u00bbPa had it.\u00ab|She ran.|\u00bbNo.",
+    "He is here.|\u201dPa had it.|No.",
+    "It is here.|'Tis good.|'Twas not.|No.",
+    'It is 5" long.|It is 6" wide.|No.',
+    # Those in pairs.
+    '"Pa had it."|"She ran."|\'No.\'',
+    "\u201cPa had it. She ran.\u201d|He is here.|\u2018No. Yes.\u2019|She ran.",
+    'He is here.|" Pa had it. "|She ran.',
+]
+
+
+@pytest.mark.parametrize("line", QUOTATIONS)
+def test_a_text_may_have_half_a_quotation(line: str) -> None:
+    sentences = line.split("|")
+    assert [text for text, _ in split_sentences(" ".join(sentences), "en")] == sentences
+
+
+def test_a_space_stands_beside_french_quotation_marks() -> None:
+    line = "\u00ab Il est l\u00e0. Oui \u00bb, dit-elle. \u00ab Elle court. \u00bb Bien."
+    assert [text for text, _ in split_sentences(line, "fr")] == [
+        "\u00ab Il est l\u00e0. Oui \u00bb, dit-elle.",
+        "\u00ab Elle court. \u00bb",
+        "Bien.",
+    ]
+    assert [text for text, _ in split_sentences("Il est l\u00e0. \u00ab Elle court. Oui.", "fr")] == [
+        "Il est l\u00e0.",
+        "\u00ab Elle court.",
+        "Oui.",
+    ]
+
+
 def test_the_white_space_between_sentences_is_kept() -> None:
     assert split_sentences(" One.  Two.\u3000Three. ", "en") == [
         Sentence(" One.", ""),

@@ -41,7 +41,7 @@ from transformer_cli.text.normalization import (
     without_line_breaks,
     word_spans,
 )
-from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
+from transformer_cli.text.quotation_marks import plain_quotes, starts_with_lone_quote, with_written_quotes
 from transformer_cli.text.sentences import (
     DASH,
     Sentence,
@@ -312,6 +312,7 @@ class LineForm:
             text: the line, with letters in place of protected spans.
             start, end: a range with at least one letter.
         """
+        start += self.pipeline.keeps_text and starts_with_lone_quote(text[start:end])
         whole = TextRange(start, end)
         if self.pipeline.keeps_text:
             start, end = without_single_marks(text, start, end)

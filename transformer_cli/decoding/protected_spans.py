@@ -9,6 +9,7 @@ from itertools import chain, repeat, takewhile
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
+from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
 from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
@@ -222,7 +223,7 @@ class ProtectedSentence:
 
     With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
     term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language, or
-    that loses the words beside a placeholder, counts only if all do.
+    that loses the words beside a placeholder or makes one word of a number and another word, counts only if all do.
     """
 
     def __init__(self, given: SourceText, keeper: "SpanKeeper") -> None:
@@ -262,7 +263,11 @@ class ProtectedSentence:
         found = self._kept(translations)
         if found is not None:
             with_terms = _with_all_terms(found, self._required)
-            is_complete = not lacks_words_at_placeholders(self._given.text, found.text, self._keeper.languages)
+            languages = self._keeper.languages
+            is_complete = not (
+                lacks_words_at_placeholders(self._given.text, found.text, languages)
+                or has_number_in_word(self._given.text, found.text, languages.target)
+            )
             if with_terms is not None and not found.is_untranslated and is_complete:
                 self.result = with_terms
                 return

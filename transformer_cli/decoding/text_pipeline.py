@@ -34,7 +34,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.languages import chosen_direction, primary_language
+from transformer_cli.text.languages import chosen_direction, has_spaces, primary_language
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     TYPED_MARKS,
@@ -47,6 +47,7 @@ from transformer_cli.text.normalization import (
     without_accents,
     without_line_breaks,
 )
+from transformer_cli.text.quotation_marks import starts_with_lone_quote
 from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
@@ -69,6 +70,13 @@ if TYPE_CHECKING:  # it explains what this pipeline reads and writes
 _LETTER = "a"
 _MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
+
+
+def _without_lone_quote(sentence: Sentence) -> Sentence:
+    """The sentence with a single quotation mark at its beginning, which it does not close, in the gap before it."""
+    if not starts_with_lone_quote(sentence.text):
+        return sentence
+    return Sentence(sentence.text[1:], sentence.gap + sentence.text[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +234,7 @@ class TextPipeline:
         text = self.normalize_source(given.text.rstrip("\r\n"))
         if is_blank(text):
             return Chunk(given.text, given.line, given.first_part)
-        tokenizer, sentences = self.source_tokenizer, [Sentence(text, "")]
-        if self.splits_sentences:
-            sentences = split_sentences(text, self.languages.source)
-            if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
-                known = self.seen_words
-                sentences = [part for each in sentences for part in split_at_missing_spaces(each, known)]
+        tokenizer, sentences = self.source_tokenizer, self._sentences(text)
         if self.data.cleaning.join_white_space:
             sentences = [Sentence(with_single_spaces(each.text), each.gap) for each in sentences]
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
@@ -411,6 +414,18 @@ class TextPipeline:
                 hint="give a shorter beginning",
             )
         return tuple(ids)
+
+    def _sentences(self, text: str) -> list[Sentence]:
+        """The sentences of a normalised text; one, if they are not translated by themselves."""
+        if not self.splits_sentences:
+            return [Sentence(text, "")]
+        sentences = split_sentences(text, self.languages.source)
+        if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
+            known = self.seen_words
+            sentences = [part for each in sentences for part in split_at_missing_spaces(each, known)]
+        if self.keeps_text and has_spaces(self.languages.target):
+            sentences[1:] = map(_without_lone_quote, sentences[1:])
+        return sentences
 
     def gap(self, of_source: str) -> str:
         """The white space between two translations, from that between their sources."""

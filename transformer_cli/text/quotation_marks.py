@@ -1,7 +1,9 @@
-"""Quotation marks: those of a translation that have no partner, and how programs and web pages write them."""
+"""Quotation marks: which of them open or close, those without a partner, and how programs and web pages write them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
 
 from transformer_cli.text.spans import find_spans, masked
 
@@ -57,6 +59,88 @@ def with_pairs_of_quotes(source: str, translation: str) -> str | None:
                 return None
             translation = f"{translation[: one.start()]}{opening[0]}{inner}{closing[0]}{translation[other.end() :]}"
     return translation
+
+
+class QuotationMark(NamedTuple):
+    """A quotation mark of a text."""
+
+    place: int
+    opens: bool
+    has_partner: bool
+    """Whether the text has the other mark of its pair, and both are a usual pair."""
+
+
+_SINGLE = "'\u2018\u2019\u201a\u201b`"
+# The signs of a row stand for one another, because people mix them.
+_MARKS_OF_KIND = (*_QUOTES_OF_KIND, _SINGLE)
+_ANY_MARK = re.compile(f"[{''.join(_MARKS_OF_KIND)}]")
+_OTHER_PAIRS = ("''", "\u2018\u2019", "\u2019\u2019", "\u201a\u2018", "\u201a\u2019", "`'", "``")
+_USUAL_PAIRS = frozenset((*_PAIRS, *_OTHER_PAIRS, "\u2039\u203a", "\u203a\u2039", "\u300c\u300d", "\u300e\u300f"))
+_SHAPES_THAT_OPEN = frozenset("\u201c\u201e\u201f\u00ab\u2018\u201a\u201b\u2039\u300c\u300e")
+_SHAPES_THAT_CLOSE = frozenset("\u201d\u00bb\u203a\u300d\u300f")
+_BEFORE_OPENING = frozenset("([{<\u00bf\u00a1-\u2013\u2014/")
+_BEHIND_CLOSING = frozenset(".,;:!?\u2026)]}>-\u2013\u2014/")
+
+
+def quotation_marks(text: str) -> Iterator[QuotationMark]:
+    """The quotation marks of a text, without apostrophes: first those that close one and their partners, then the others that open."""
+    waiting: dict[str, list[int]] = {kind: [] for kind in _MARKS_OF_KIND}
+    last = -1
+    for match in _ANY_MARK.finditer(text):
+        place, sign = match.start(), match[0]
+        kind = next(each for each in _MARKS_OF_KIND if sign in each)
+        opened = waiting[kind]
+        opens = _opens(text, place, text[opened[-1]] if opened else "", is_behind_opening=last == place - 1)
+        if opens:
+            opened.append(place)
+            last = place
+        elif opens is False and opened:
+            is_usual = text[opened[-1]] + sign in _USUAL_PAIRS
+            yield QuotationMark(opened.pop(), opens=True, has_partner=is_usual)
+            yield QuotationMark(place, opens=False, has_partner=is_usual)
+        elif opens is False and kind != _SINGLE:  # one of these is an apostrophe: the dogs' house
+            yield QuotationMark(place, opens=False, has_partner=False)
+    for place in chain.from_iterable(waiting.values()):
+        yield QuotationMark(place, opens=True, has_partner=False)
+
+
+def _opens(text: str, place: int, opened: str, *, is_behind_opening: bool) -> bool | None:
+    """Whether a quotation mark opens or closes one, by what stands beside it, else by its shape; None: nobody can tell.
+
+    Args:
+        text: with the mark.
+        place: of the mark.
+        opened: the last mark of its kind that was opened; empty if there is none.
+        is_behind_opening: whether a mark that opens stands directly before it.
+    """
+    sign, before, behind = text[place], text[max(0, place - 1) : place], text[place + 1 : place + 2]
+    has_space_before, has_space_behind = not before.strip(), not behind.strip()
+    may_open = has_space_before or before in _BEFORE_OPENING or is_behind_opening
+    may_close = has_space_behind or behind in _BEHIND_CLOSING or _ANY_MARK.match(behind) is not None
+    if may_open != may_close:
+        return may_open
+    if sign in _SINGLE and not (has_space_before or has_space_behind):
+        return None  # an apostrophe
+    if opened + sign in _USUAL_PAIRS:
+        return False
+    if sign in _SHAPES_THAT_OPEN or sign in _SHAPES_THAT_CLOSE:
+        return sign in _SHAPES_THAT_OPEN
+    return None if has_space_before == has_space_behind else has_space_before
+
+
+_ELISION = re.compile(
+    r"(?:t(?:is|was|were|will|would)|em|til|cause|cos|bout|neath|ndrangheta|st[aeio])(?![^\W_])", re.IGNORECASE
+)
+
+
+def starts_with_lone_quote(text: str) -> bool:
+    """Whether a text begins with a single quotation mark, and a capital letter behind it, and does not close it; as "'Tis good" does not.
+
+    Many models know single quotes as apostrophes only.
+    """
+    if text[:1] not in _SINGLE or not text[1:2].isupper() or _ELISION.match(text, 1):
+        return False
+    return any(mark.place == 0 and not mark.has_partner for mark in quotation_marks(text))
 
 
 def _double_halves(text: str) -> list[int]:

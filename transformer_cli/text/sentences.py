@@ -9,6 +9,7 @@ from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
 from transformer_cli.text.normalization import has_letter, has_word
+from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the times of a line of a song, a log or a transcript ([00:12.50], 00:12 before a capital letter), the quote marks of
@@ -249,6 +250,7 @@ def partners_of_brackets(text: str, start: int, end: int) -> dict[int, int]:
 _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
 # " ' and the closing quotes of English, French and Japanese.
 _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
+_CLOSING_RUN = re.compile(r"[)\]}*_\"'\u201d\u2019\u00bb\u201c\u00ab]+\s+")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
 _UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
 # An ASCII text that has none of these before the end of its last word is one sentence.
@@ -345,6 +347,16 @@ def gap_between(source_gap: str, source_language: str, target_language: str) -> 
 def _sentence_ends(text: str, language: str) -> list[int]:
     """Where the second sentence and all later ones begin."""
     readable = _UNREADABLE.sub(" ", text)
+    opening = set()
+    if marks := [*quotation_marks(readable)]:
+        # `sentencex` takes a mark that opens a quotation for one that closes the sentence before it, unless it finds a partner,
+        # and takes any two straight quotes for a pair: so it reads none that have no partner.
+        opening = {mark.place for mark in marks if mark.opens}
+        signs = list(readable)
+        for mark in marks:
+            if not mark.has_partner:
+                signs[mark.place] = " " if mark.opens else "\u201d"
+        readable = "".join(signs)
     places: list[int] = []
     start = 0
     while len(readable) - start > MAX_CHARACTERS_AT_ONCE:
@@ -355,9 +367,20 @@ def _sentence_ends(text: str, language: str) -> list[int]:
         places += [start + place for place in window if place <= start_of_next]
         start += start_of_next
     places += [start + place for place in _sentence_ends_of_window(readable[start:], language)]
-    if text.isascii():
-        return places
-    return sorted({*places, *(match.end() for match in _FURTHER_ENDS.finditer(readable))})
+    if not text.isascii():
+        places += [match.end() for match in _FURTHER_ENDS.finditer(readable)]
+    return sorted({_beside_marks(text, place, opening) for place in places} - {0, len(text)})
+
+
+def _beside_marks(text: str, place: int, opening: Container[int]) -> int:
+    """The place between two sentences, before the marks that open the second one, and behind those that close the first one."""
+    if not text[place - 1].isspace() and (closing := _CLOSING_RUN.match(text, place)):
+        return place if any(each in opening for each in range(place, closing.end())) else closing.end()
+    first = start = place
+    while start > 0 and (start - 1 in opening or text[start - 1].isspace()):
+        start -= 1
+        first = start if start in opening else first
+    return first
 
 
 def _sentence_ends_of_window(text: str, language: str) -> list[int]:

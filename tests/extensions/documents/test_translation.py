@@ -247,6 +247,8 @@ def test_half_a_pair_of_quotation_marks_is_taken_away_and_named(text: str, lost:
         ("The red dog(big cat) is", "IS CAT DOG BIG RED THE"),
         ("The [red dog]big cat is", "IS CAT DOG BIG RED THE"),
         ("Many cats (the big)can't show", "SHOW BIG CAN'T THE CATS MANY"),
+        ("The Main(string[] args) is", "IS ARGS MAIN STRING[] THE"),
+        ("The Main(string args[]) is", "IS ARGS[] MAIN STRING THE"),
         ("The cat(s) and dogs (red big)can't", "BIGCAN'T RED DOGS AND CAT(S) THE"),  # perhaps one word, as in cat(s)
     ],
 )

@@ -22,6 +22,7 @@ _CLOCK = re.compile(r"\d{1,2}[.,:]\d{2}")
 _DECIMAL = re.compile(r"(\d+)[.,](\d|\d{4,})")
 # 14 h 30, 14h30, 14 heures 30, 14 Uhr 30
 _HOURS_AND_MINUTES = re.compile(r"(?<!\d)(\d{1,2})\s?(?:h|H|heures?|Uhr)\s?(\d{2})(?!\d)")
+_NO_HOURS = re.compile(r"(?<![\d.,:])0\s?(?:h|hours?|heures?|hor?as?|or[ae]|uur|Uhr|Stunden?)\b")
 _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
 # ½ Ⅳ ③, and the numbers of Chinese; a raised one is a note or a power.
@@ -119,6 +120,14 @@ _LARGEST_ONE_WORD = 16  # in French, and in older texts of other languages: dix-
 _FEWEST_COUNTED_BY_SCORES = 7  # tens: soixante-dix, quatre-vingt-dix
 
 
+_WITHOUT_NUMBERS_IN_WORDS = ("en", "es", "fr", "it", "pt")
+_LETTERS_BEHIND_NUMBER = re.compile(r"(?<![^\W_])\d+([^\W\d_]{2,})")
+_BEHIND_NUMBER = re.compile(
+    r"[kcdm]?[mglw]|kwh?|[kmg]?hz|[kmgt][bo]|min|sec|px|pt|fps|rpm|mph|kmh|dpi|bis|ter|[bmt]n|º?[cf]|bce?|ad|ce|mila|enn[ei]|ish|[ap]m"
+    r"|ths?|st|nd|rd|[eèé]?r[eoa]?s?|nd[eoa]?s?|i?[eè]mes?|aines?|es|esim[oaei]|avos?|avas?|ºs?|ªs?"
+)
+
+
 def has_number_sign(source: str, translation: str) -> bool:
     """Whether one of two texts has a sign such as ½, Ⅳ or 三."""
     return _NUMBER_SIGN.search(source) is not None or _NUMBER_SIGN.search(translation) is not None
@@ -177,11 +186,29 @@ def _has_other_digits(source: str, translation: str, languages: Direction) -> bo
             return True
         # The words of 2.5 may be two and a half: only those of whole numbers have their values.
         whole = {str(int(_NO_DIGIT.sub("", each))) for each in _NUMBER.findall(text) if _WHOLE_NUMBER.fullmatch(each)}
-        if not all(
-            _may_have_number(other, primary_language(language), int(n) if n in whole else None) for n in numbers
-        ):
+        values = (int(n) if n in whole else int(n[:-2]) if n.endswith(".0") else None for n in numbers)
+        if not all(_may_have_number(other, primary_language(language), value) for value in values):
             return True
-    return False
+    return has_number_in_word(source, translation, languages.target)
+
+
+def has_number_in_word(source: str, translation: str, language: str) -> bool:
+    """Whether a translation has a number at the beginning of a word that is none, as in "0les chiens".
+
+    Units, the ends of ordinal numbers, and what the source has, too, may stand behind a number. Nothing is said of German and
+    Dutch, which make many such words (20fach), and of languages that are not known.
+
+    Args:
+        source: the other text.
+        translation: the one that is looked at.
+        language: of the translation.
+    """
+    if primary_language(language) not in _WITHOUT_NUMBERS_IN_WORDS:
+        return False
+    return any(
+        _BEHIND_NUMBER.fullmatch(letters) is None and letters not in source.casefold()
+        for letters in _LETTERS_BEHIND_NUMBER.findall(translation.casefold())
+    )
 
 
 def _has_other_number_signs(source: str, translation: str, languages: Direction) -> bool:
@@ -238,9 +265,9 @@ def _may_have_number(text: str, language: str, number: int | None, *, is_minute:
     for word in _WORD.findall(text.casefold()):
         if word in values_of:
             values.add(values_of[word])
-        elif number is not None and number > _MOST_TENS and _SCALE.fullmatch(word):
-            has_scale = True
-        elif word in word_list(known) or re.fullmatch(_PART_OF_NUMBER, word):
+        elif number not in (None, 1) and _SCALE.fullmatch(word):
+            has_scale = True  # no word for a number below a hundred, but one thousand may be mille
+        elif number != 0 and (word in word_list(known) or re.fullmatch(_PART_OF_NUMBER, word)):
             return True
     if number is None:
         return bool(values)
@@ -378,22 +405,31 @@ def _cardinals(language: str) -> dict[str, int]:
 
 
 def _numbers(text: str) -> Counter[str]:
-    """The numbers of a text: digits without leading zeros, the marks between them, and .00 at their ends.
+    """The numbers of a text: digits without the marks between them, .00 at their ends, and a leading zero; two are a part of 007.
 
     Times, and what may be one, such as 3.50, begin with t; other numbers with one decimal keep it behind a point.
     """
     found = []
-    for number in _NUMBER.findall(_HOURS_AND_MINUTES.sub(r"\1:\2", text)):
+    for number in _NUMBER.findall(_NO_HOURS.sub("0:00", _HOURS_AND_MINUTES.sub(r"\1:\2", text))):
         if decimal := _DECIMAL.fullmatch(number):
             found.append(f"{int(decimal[1])}.{decimal[2]}")
         else:
+            if number.isdecimal() and number.startswith("00"):
+                found.append(number)
+                continue
             is_time = _CLOCK.fullmatch(number) is not None
             found.append(_TIME * is_time + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number)))))
     return Counter(found)
 
 
 def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
-    """Whether each added number is a missing one as an hour: 3 and 15, 330 and 1530, or 7 and 7:00; 1435 is not 14:35."""
+    """Whether each added number is a missing one as an hour: 3 and 15, 330 and 1530, or 7 and 7:00; 1435 is not 14:35.
+
+    Without a time in the text, 0, 00, 0.0 and 007 are no hours.
+    """
+    missing, added = set(missing), set(added)
+    if any(number.startswith("00") or not float(number) for number in missing | added if number[0] != _TIME):
+        return False
     hours = [sorted(float(number.removeprefix(_TIME)) for number in each) for each in (missing, added)]
     if len(hours[0]) != len(hours[1]):
         return False

@@ -563,7 +563,8 @@ def _balancing(text: str, source: str) -> list[_Insertion]:
     taken = dict.fromkeys(_unbalanced(text))
     visible = masked(source, find_spans(source), "x")
     partners = partners_of_brackets(visible, 0, len(visible)) if taken else {}
-    has_parts_of_words = any(start < end and is_in_word(visible, start, end) for start, end in partners.items())
+    # string[] has nothing inside.
+    has_parts_of_words = any(start + 1 < end and is_in_word(visible, start, end) for start, end in partners.items())
     for place in taken:
         sign = text[place]
         if sign in BRACKETS and place + 1 in starts:
