@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from threading import Barrier
 
@@ -53,6 +54,20 @@ def assert_same(actual: list[Hypothesis], expected: list[Hypothesis]) -> None:
     assert [hypothesis.ids for hypothesis in actual] == [hypothesis.ids for hypothesis in expected]
     scores = [hypothesis.score for hypothesis in expected]
     assert [hypothesis.score for hypothesis in actual] == pytest.approx(scores, abs=1e-9)
+
+
+def test_for_a_validation_a_gpu_casts_the_weights_once_and_asks_the_hooks_of_the_model() -> None:
+    engine = engine_of(random_model(TOKENIZER))
+    assert engine.for_validation() is engine, "a CPU computes with the modules that are trained"
+    encoded: list[object] = []
+    engine.model.encoder.register_forward_pre_hook(lambda *_: encoded.append(1))
+    on_gpu = replace(engine, machine=Machine(torch.device("meta"), torch.bfloat16)).for_validation()
+    product = on_gpu.model.decoder.layers[0].feed_forward.up
+    assert product.weight.dtype == torch.bfloat16
+    assert engine.model.decoder.layers[0].feed_forward.up.weight.dtype == torch.float32
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        on_gpu.model.encode(torch.tensor([SOURCES[0]]))
+    assert encoded == [1]
 
 
 source_ids = st.lists(st.integers(4, VOCAB_SIZE - 1), min_size=1, max_size=6).map(lambda ids: (*ids, EOS))

@@ -7,6 +7,7 @@ import shutil
 import sys
 import threading
 import types
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from torch import nn
 
 from transformer_cli import Callback, Config, load_config, load_translator, train
 from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.decoding import Translator
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, DataError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
@@ -448,6 +451,34 @@ def test_an_average_that_a_finished_run_makes_later_is_recorded_in_its_config(
     assert "average_last: 2" in (run.folder / "config.yaml").read_text()
 
 
+@dataclass
+class Translating:
+    """The part of a translator that a validation changes."""
+
+    engine: Any
+
+
+@pytest.mark.long
+def test_a_validation_translates_with_the_engine_that_its_device_wants(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[tuple[PyTorchEngine, PyTorchEngine]] = []
+    plain_validate = run_module.validate
+
+    def for_validation(engine: PyTorchEngine) -> PyTorchEngine:
+        used.append((engine, replace(engine)))
+        return used[-1][1]
+
+    def validate(translator: Translator, *given: Any, **named: Any) -> Any:
+        assert translator.engine is used[-1][1]
+        return plain_validate(translator, *given, **named)
+
+    monkeypatch.setattr(PyTorchEngine, "for_validation", for_validation)
+    monkeypatch.setattr(run_module, "validate", validate)
+    train(config)
+    assert used
+
+
 def test_a_validation_is_asked_before_each_batch_whether_it_must_stop(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,7 +495,7 @@ def test_a_validation_is_asked_before_each_batch_whether_it_must_stop(
         runner=UpdateRunner(Machine(torch.device("cpu"), torch.float32)), average=None, model=model
     )
     session: Any = types.SimpleNamespace(
-        config=config, experiment=world, translator=lambda model: None, validation_pairs=[]
+        config=config, experiment=world, translator=lambda model: Translating(None), validation_pairs=[]
     )
     assert TrainingSession._validate(session, 3, lambda: answers.pop(0)) is None
     assert (len(encoded), answers) == (2, [False])

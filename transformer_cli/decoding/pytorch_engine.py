@@ -148,6 +148,13 @@ class PyTorchEngine:
         native_search = NativeSearch.of(translating) if quantised else None
         return replace(self, translating=translating, native_search=native_search)
 
+    def for_validation(self) -> "PyTorchEngine":
+        """This engine while its weights stay as they are: on a GPU, they are cast once and not in each step of a search.
+
+        On a CPU a validation computes with the modules that are trained. Hooks of the model are those of its copy, too.
+        """
+        return self if self.machine.device.type == "cpu" else self.prepared()
+
     def describe(self) -> str:
         """Library, device and precision in a few words."""
         described = f"PyTorch on {self.machine.describe()}"

@@ -42,7 +42,9 @@ from transformer_cli.data.sources.given import Given, config_of_given, named_spl
 from transformer_cli.data.streaming import require_shareable
 from transformer_cli.data.updates import Share, num_steps_of, open_updates
 from transformer_cli.decoding import Translator
+from transformer_cli.decoding.engine import Engine
 from transformer_cli.decoding.loading import build_translator
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.validation import summary_lines
@@ -698,10 +700,7 @@ class TrainingSession:
         model = (average.model if average else self.experiment.model).eval()  # until a step
         if self.config.runtime.sharding == "full":
             model = whole_copy(model, self.experiment.machine.device)
-        # The callbacks get the translator of this process; of several, all share out the work.
-        translator = shared = self.translator(model)
-        if not processes.is_alone:
-            shared = replace(translator, engine=SharedEngine(translator.engine, processes))
+        translator = self.translator(model)  # that of this process, for the callbacks
         return_freed_memory()  # decoding cannot use what training has freed in small pieces
 
         def ask(*_: Any) -> None:
@@ -710,6 +709,12 @@ class TrainingSession:
                     raise StoppedError
 
         asked_before_each_batch = model.encoder.register_forward_pre_hook(ask)
+        engine: Engine = translator.engine
+        if isinstance(engine, PyTorchEngine):
+            engine = engine.for_validation()
+        if not processes.is_alone:  # all share out the work
+            engine = SharedEngine(engine, processes)
+        shared = replace(translator, engine=engine)
         try:
             report = validate(shared, self.validation_pairs, scores=settings.scores, num_samples=settings.num_samples)
         except StoppedError:
