@@ -20,7 +20,7 @@ part, prints both side by side, and draws the curves of the loss.
 ```bash
 tfm ablate                               # lists all ablations, with their CPU time
 tfm ablate no-causal-mask                # asks, trains, compares, explains
-tfm ablate no-causal-mask --set seed=2   # the same with another seed; --set takes any setting
+tfm ablate no-causal-mask --set seed=2   # the same with another seed; --set changes other settings, too
 tfm ablate no-causal-mask --answer       # only the answer
 ```
 
