@@ -25,8 +25,7 @@ tfm ablate no-causal-mask --answer       # only the answer
 ```
 
 - An ablation takes about two minutes at most on one idle core. The models are small and the trainings short: the direction of a
-  difference is what counts. The figures are those of one run each, with seed 1; another processor gives slightly other
-  ones.
+  difference is what counts. The figures are those of one run each, with seed 1; another processor gives other ones.
 - The runs lie in `ablations/NAME` of the current folder, or in the folder of `--output`, and not under `runs/`, so that
   `tfm translate` does not take a broken model. `tfm explain --run ablations/no-positions/no-positions "1 2 3 4 5"` looks into one.
 - "Right tokens if the target is given" is the accuracy with teacher forcing: at each place, the model reads the true tokens before
