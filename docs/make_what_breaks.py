@@ -20,12 +20,12 @@ part, prints both side by side, and draws the curves of the loss.
 ```bash
 tfm ablate                               # lists all ablations, with their CPU time
 tfm ablate no-causal-mask                # asks, trains, compares, explains
-tfm ablate no-causal-mask --set seed=2   # the same with another seed; --set takes any setting
+tfm ablate no-causal-mask --set seed=2   # the same with another seed; --set changes other settings, too
 tfm ablate no-causal-mask --answer       # only the answer
 ```
 
 - An ablation takes about two minutes at most on one idle core. The models are small and the trainings short: the direction of a
-  difference is what counts. The figures are those of one run each, with seed 1.
+  difference is what counts. The figures are those of one run each, with seed 1; another processor gives other ones.
 - The runs lie in `ablations/NAME` of the current folder, or in the folder of `--output`, and not under `runs/`, so that
   `tfm translate` does not take a broken model. `tfm explain --run ablations/no-positions/no-positions "1 2 3 4 5"` looks into one.
 - "Right tokens if the target is given" is the accuracy with teacher forcing: at each place, the model reads the true tokens before

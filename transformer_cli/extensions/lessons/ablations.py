@@ -288,7 +288,7 @@ LEARNING = (
         ),
         right=2,
         came_out="Seed 1: after 300 updates the validation loss of pre-norm is 0.02, that of post-norm with warm-up 1.19, and that of post-norm without warm-up 1.36. So the warm-up helps, but here the place of the norm matters more.",
-        why="With pre-norm, the path of residual connections is free from the first layer to the last, and so is the path of the gradient. With post-norm, each sum is normalised. At the start the gradients of the last layers are then large (Xiong et al. 2020), so the first updates must be small: the warm-up. Post-norm models do learn with more updates and a smaller rate; configs/memorise-shifted.yaml is one.",
+        why="With pre-norm, the path of residual connections is free from the first layer to the last, and so is the path of the gradient. With post-norm, each sum is normalised. At the start the gradients of the last layers are then large (Xiong et al. 2020), so the first updates must be small: the warm-up. Post-norm models do learn with fewer layers and more updates; configs/memorise-shifted.yaml, with two layers, is one.",
         read_on='transformer_cli/model/layers.py: pre, post; Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture"',
         cpu_seconds=87,
     ),
