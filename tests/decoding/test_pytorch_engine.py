@@ -57,7 +57,7 @@ def assert_same(actual: list[Hypothesis], expected: list[Hypothesis]) -> None:
 
 
 def test_for_a_validation_a_gpu_casts_the_weights_once_and_asks_the_hooks_of_the_model() -> None:
-    engine = engine_of(random_model(TOKENIZER))
+    engine = engine_of(random_model(TOKENIZER).float())
     assert engine.for_validation() is engine, "a CPU computes with the modules that are trained"
     encoded: list[object] = []
     engine.model.encoder.register_forward_pre_hook(lambda *_: encoded.append(1))
