@@ -66,7 +66,7 @@ def test_for_a_validation_a_gpu_casts_the_weights_once_and_asks_the_hooks_of_the
     assert product.weight.dtype == torch.bfloat16
     assert engine.model.decoder.layers[0].feed_forward.up.weight.dtype == torch.float32
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        on_gpu.model.encode(torch.tensor([SOURCES[0]]))
+        on_gpu.model.encode(torch.tensor([SOURCES[0]]), None)
     assert encoded == [1]
 
 
