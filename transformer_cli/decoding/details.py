@@ -63,11 +63,11 @@ def linked_words(
         One link for each target word, in the order of the target words; none if the source has no words.
     """
     totals: dict[int, dict[int, float]] = {}
-    for row, of_target in zip(weights.tolist(), target_words, strict=True):
-        for target in of_target:
+    for row, row_targets in zip(weights.tolist(), target_words, strict=True):
+        for target in row_targets:
             total = totals.setdefault(target, {})
-            for weight, of_source in zip(row, source_words, strict=True):
-                for source in of_source:
+            for weight, column_sources in zip(row, source_words, strict=True):
+                for source in column_sources:
                     total[source] = total.get(source, 0.0) + weight
     return [Link(max(total, key=total.__getitem__), target) for target, total in sorted(totals.items()) if total]
 
@@ -138,7 +138,11 @@ def with_details(
         explainer: what gives each translation its details; None: they get only what an estimate of the quality reads.
     """
     used = {request for chunk in chunks for request in chunk.requests}
-    best = {request: of_request[0] for request, of_request in hypotheses.items() if of_request and request in used}
+    best = {
+        request: request_hypotheses[0]
+        for request, request_hypotheses in hypotheses.items()
+        if request_hypotheses and request in used
+    }
     agreements: Mapping[Request, float] = _NONE
     if translator.estimates:
         from transformer_cli.decoding.minimum_bayes_risk import agreements_of  # needs numpy
@@ -200,12 +204,12 @@ def details_of(
         return LineDetails((), ())
     best = [explained[request] for request in chunk.requests]
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
-    of_source = _words_of_source(pipeline, chunk)
-    of_target = _words_of_target(pipeline, chunk, best)
-    of_line = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, chunk.text)
+    source_words_of_parts = _words_of_source(pipeline, chunk)
+    target_words_of_parts = _words_of_target(pipeline, chunk, best)
+    line_numbers = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, chunk.text)
     links = [
-        Link(of_line[link.source], link.target)
-        for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
+        Link(line_numbers[link.source], link.target)
+        for part, source_words, target_words in zip(parts, source_words_of_parts, target_words_of_parts, strict=True)
         for link in linked_words(part.explanation.attention, source_words, target_words)
     ]
     return LineDetails(parts, tuple(dict.fromkeys(links)))
@@ -271,7 +275,7 @@ def _words_of_target(pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypoth
         )
         translation += text
     words = units_of(tokenizer, translation)
-    return [words_at(of_part, words) for of_part in spans]
+    return [words_at(part_spans, words) for part_spans in spans]
 
 
 def with_explained_unknown(
@@ -351,9 +355,9 @@ class UnknownReplacement:
 
 def confidences_of(chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig) -> tuple[float, ...]:
     """`Translation.confidences` of a text, from the hypotheses of its parts."""
-    of_parts = (
-        search_confidence(of_part[0], options)
-        for part, of_part in zip(chunk.parts, found, strict=True)
-        if of_part and not part.is_kept
+    part_confidences = (
+        search_confidence(part_hypotheses[0], options)
+        for part, part_hypotheses in zip(chunk.parts, found, strict=True)
+        if part_hypotheses and not part.is_kept
     )
-    return tuple(confidence for confidence in of_parts if confidence is not None)
+    return tuple(confidence for confidence in part_confidences if confidence is not None)

@@ -340,8 +340,8 @@ class _State:
         weights /= weights.sum(-1, keepdims=True)
         if name == f"decoder.layers.{self._config.aligning_layer}.cross_attention":
             head = self._config.alignment_head
-            of_row = weights[0, :, 0]  # (H, C)
-            self.aligning.append(of_row[head] if isinstance(head, int) else of_row.mean(0))
+            head_weights = weights[0, :, 0]  # (H, C)
+            self.aligning.append(head_weights[head] if isinstance(head, int) else head_weights.mean(0))
         joined = (weights @ values).swapaxes(1, 2).reshape(*x.shape[:2], -1)
         return self._linear(joined, f"{name}.output")
 
