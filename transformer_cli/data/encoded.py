@@ -299,10 +299,10 @@ def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords:
             written.add(found.field(0).to_pylist(), found.field(1).to_pylist())
     words: Counter[str] = Counter()
     for count in counts:
-        words.update(count.of_words())
+        words.update(count.word_counts())
     if any(count.knows_possessed for count in counts):
         words[KNOWS_POSSESSED] = words.total()  # never left out
-    return replace(SeenWords.of(words), written=written_words(written.of_words()))
+    return replace(SeenWords.of(words), written=written_words(written.word_counts()))
 
 
 # The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding.
