@@ -56,7 +56,7 @@ def back_translated(
     given_texts = [given_text(one) for one in texts]
     direction = one_direction(given)
     languages = chosen_languages(runs, direction.reverse, "--run")
-    of_judge = chosen_languages([judge] if judge else [], direction, "--judge")
+    judge_languages = chosen_languages([judge] if judge else [], direction, "--judge")
     writer = Writer(
         tuple(runs or [f"{given.name}-reverse"]),
         tuple(teacher_overrides),
@@ -65,7 +65,7 @@ def back_translated(
     )
     steps = Steps(place)
     real = write_real_pairs(given, place, steps)
-    choice = CandidateChoice(judge, dropped_share=dropped_share, languages=of_judge)
+    choice = CandidateChoice(judge, dropped_share=dropped_share, languages=judge_languages)
     way = BackTranslation(real, place, steps, given_texts, writer, num_best, choice)
     way.write_texts()
     way.check_translations(writer.conditions(num_best) if runs else writer.settings(num_best))

@@ -86,7 +86,7 @@ def diversify_command(
     from transformer_cli.storage import replace_file
 
     given = load_config(config, overrides or [])
-    of_models = given if model_config is None else load_config(model_config, overrides or [])
+    models_config = given if model_config is None else load_config(model_config, overrides or [])
     name = f"{given.name}-diversified"
     place = folder or Path(name)
     direction = one_direction(given)
@@ -95,7 +95,7 @@ def diversify_command(
     real = write_real_pairs(given, place, steps)
     entries = real_entries(real, place)
     held_out = held_out_entries(real)
-    trained = [] if run else _configs(given, of_models, place, [*entries, *held_out], models)
+    trained = [] if run else _configs(given, models_config, place, [*entries, *held_out], models)
     writers = named or [
         (Writer((settings.name,), tuple(teacher_overrides or ())), is_reversed) for settings, is_reversed in trained
     ]
@@ -213,7 +213,7 @@ def _writers(runs: Sequence[str], direction: "Direction", overrides: Sequence[st
 
 def _configs(
     given: "Config",
-    of_models: "Config",
+    models_config: "Config",
     folder: Path,
     entries: Sequence[Mapping[str, Any]],
     num_models: int,
@@ -225,7 +225,7 @@ def _configs(
     for number in range(1, num_models + 1):
         for way, is_reversed in (("forward", False), ("reverse", True)):
             settings = config_of_folder(
-                of_models.model_copy(update={"data": given.data}),
+                models_config.model_copy(update={"data": given.data}),
                 folder,
                 swapped(entries) if is_reversed else entries,
                 name=f"{given.name}-{way}-{number}",

@@ -105,8 +105,8 @@ def score_command(
     }
     lines = [f"{_num_sentences(hypotheses)}; {intervals()}", *score_lines(found)]
     if seeds:
-        of_seeds = [measured, *map(measure, texts[after_references:after_seeds])]
-        over_seeds = scores_of_seeds(of_seeds)
+        seed_measurements = [measured, *map(measure, texts[after_references:after_seeds])]
+        over_seeds = scores_of_seeds(seed_measurements)
         figures["seeds"] = {
             "hypotheses": [str(path) for path in (hypothesis, *seeds)],
             "scores": [each.as_json() for each in over_seeds],

@@ -113,7 +113,7 @@ def opened_way(
         license=license_of_teacher,
     )
     _check_teacher(writer, given.name, config, steps)
-    writer, choice, aligners, of_aligners = _directed(
+    writer, choice, aligners, aligner_languages = _directed(
         one_direction(given), writer, judge, dropped_share, aligner, align=align
     )
     if align and not aligners:
@@ -129,7 +129,7 @@ def opened_way(
         choice=choice,
         has_real=has_real,
         aligners=aligners,
-        of_aligners=of_aligners,
+        aligner_languages=aligner_languages,
         measures_anew=[*steps] == ["measure"],
     )
 
@@ -177,8 +177,8 @@ def _directed(
         writer = replace(writer, to=chosen.to, from_=chosen.from_)
     elif writer.is_ctranslate2:
         require_direction_of_ctranslate2(Path(writer.runs[0]), direction, "--teacher")
-    of_judge = chosen_languages([judge] if judge else [], direction.reverse, "--judge")
-    choice = CandidateChoice(judge, dropped_share, of_judge)
+    judge_languages = chosen_languages([judge] if judge else [], direction.reverse, "--judge")
+    choice = CandidateChoice(judge, dropped_share, judge_languages)
     if not align:
         return writer, choice, (), chosen
     if aligner is None:
@@ -199,7 +199,7 @@ class StudentWay:
     choice: CandidateChoice
     has_real: bool
     aligners: tuple[str, ...]
-    of_aligners: Languages
+    aligner_languages: Languages
     measures_anew: bool
     """Although it is measured already."""
     _done: set[StudentStep] = field(default_factory=set)
@@ -356,7 +356,7 @@ class StudentWay:
                     target,
                     output,
                     self.aligners,
-                    languages=self.of_aligners,
+                    languages=self.aligner_languages,
                 )
                 if noise is None:
                     continue

@@ -99,9 +99,9 @@ def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
     splits = {str(split): found.pairs for split, found in held_out.items() if found.pairs}
     by_name = {corpus_name(number): found for number, found in _by_corpus(pairs).items()} | splits
     texts = dict[str, bytes]()
-    for name, of_name in by_name.items():
-        texts[f"{name}.source"] = lines_of(pair.source for pair in of_name)
-        texts[f"{name}.target"] = lines_of(pair.target for pair in of_name)
+    for name, named_pairs in by_name.items():
+        texts[f"{name}.source"] = lines_of(pair.source for pair in named_pairs)
+        texts[f"{name}.target"] = lines_of(pair.target for pair in named_pairs)
     conditions = {name: hashlib.sha256(content).hexdigest() for name, content in texts.items()}
 
     def write() -> dict[str, Any]:
@@ -606,13 +606,13 @@ def write_alignments(
     loaded: LoadedRun = load_run(aligner, [], command="align")
     translator = loaded.translator.towards(*languages)
     engine: Any = translator.engine
-    of_pairs = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True)
+    pair_aligner = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True)
     pairs = list(zip(read_lines(source), read_lines(target), strict=True))
     names = [aligner] if isinstance(aligner, str) else aligner
     conditions = {"aligner": " ".join(map(digest_of_run, names))}
     with opened_unfinished(output, conditions) as unfinished:
         for window in unfinished.remaining(_windows(pairs, WINDOW_LINES)):
-            lines = [f"{pharaoh(one.links)}\n" for one in of_pairs.align(window)]
+            lines = [f"{pharaoh(one.links)}\n" for one in pair_aligner.align(window)]
             unfinished.write("".join(lines).encode())
 
 

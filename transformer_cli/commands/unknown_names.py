@@ -143,8 +143,8 @@ def _takes(command: str, setting: str) -> bool:
     """Whether a command takes this setting by its option --set."""
     if command == "clean":  # its --set is for its own rules
         return False
-    of_trained = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
-    is_any = command not in of_trained or command == "benchmark"
+    overriding_commands = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
+    is_any = command not in overriding_commands or command == "benchmark"
     return is_any or command in commands_that_take(setting.partition("=")[0])
 
 

@@ -311,7 +311,7 @@ def _names_of_texts(stem: str, translator: Translator, pairs: Sequence[SentenceP
     """The files of the sources, references and translations, in the order of the directions."""
     from transformer_cli.evaluation.validation import by_direction
 
-    directions = [of_direction.pipeline.languages for of_direction, _ in by_direction(translator, pairs)]
+    directions = [directed_translator.pipeline.languages for directed_translator, _ in by_direction(translator, pairs)]
     return [
         (f"{begin}.source.{source}", f"{begin}.reference.{target}", f"{begin}.hypotheses.{target}")
         for source, target in directions
@@ -358,13 +358,13 @@ def _write_texts(
     checksums: dict[str, str] = {}
     is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
-        for of_direction, report in zip(names, reports, strict=True):
+        for file_names, report in zip(names, reports, strict=True):
             texts = (
                 [pair.source for pair in report.pairs],
                 [pair.target for pair in report.pairs],
                 [one.text for one in report.translations],
             )
-            for name, sentences in zip(of_direction, texts, strict=True):
+            for name, sentences in zip(file_names, texts, strict=True):
                 lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
                 num_joined += sum(map(str.__ne__, lines, sentences))
                 text = "".join(f"{line}\n" for line in lines)
