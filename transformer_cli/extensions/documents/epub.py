@@ -59,13 +59,13 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         raise DataError(f"the EPUB file has no part {book}, which its {_CONTAINER} names")
     package = xml(book)
     parts: dict[str, Document] = {book: _package(package, options.watch)}
-    of_chapters = replace(options, language=_language_of(package) or options.language)
+    chapter_options = replace(options, language=_language_of(package) or options.language)
     for name, kind, is_page in _items(package, posixpath.dirname(book)):
         if name in parts:
             continue
         if name in names and (kind in _CHAPTERS or (is_page and kind == _PICTURE)):
             is_xhtml = kind in (_XHTML, _PICTURE) or None
-            page = read_html(read_part(archive, name, options.limits), of_chapters, is_xhtml=is_xhtml)
+            page = read_html(read_part(archive, name, options.limits), chapter_options, is_xhtml=is_xhtml)
             parts[name] = _without_numbers_of_pages(page)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
@@ -155,14 +155,14 @@ def _counted(slot: Slot, watch: ReadingWatch) -> Slot:
 
 
 def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
-    of_pages = {
+    page_labels = {
         label.start for target in contents.root.walk() if target.local == "pageTarget" for label in target.elements
     }
     slots = [
         slot
         for parent in contents.root.walk()
         # The text of docAuthor is a name, and that of pageTarget the number of a page.
-        if parent.local in ("docTitle", "navLabel") and parent.start not in of_pages
+        if parent.local in ("docTitle", "navLabel") and parent.start not in page_labels
         for element in parent.elements
         if element.local == "text"
         for slot in _slots_of(contents, element, "table of contents", watch)

@@ -53,10 +53,10 @@ def odf_language_edits(xml: XmlText) -> list[Edit]:
             is_usual = style.local == "default-style"
             for element in (each for each in style.elements if each.local == "text-properties"):
                 for names in _OF_ODF:
-                    of_text = is_usual and names[0] == "fo:language"
+                    is_text_language = is_usual and names[0] == "fo:language"
                     language = element.attributes.get(names[0], "")
-                    edits += _edit_of(xml, element, names[0], partial(_language, is_usual=of_text))
-                    edits += _edit_of(xml, element, names[1], partial(_country, language, is_usual=of_text))
+                    edits += _edit_of(xml, element, names[0], partial(_language, is_usual=is_text_language))
+                    edits += _edit_of(xml, element, names[1], partial(_country, language, is_usual=is_text_language))
     return edits
 
 

@@ -299,10 +299,10 @@ def _levels_of_styles(xmls: Mapping[str, XmlText]) -> dict[str, dict[str, int]]:
 
     Source: OpenDocument 1.3, part 3, section 20.397 (style:text-position).
     """
-    of_part = {name: dict(_named_styles(xml.root)) for name, xml in xmls.items()}
-    common = of_part.get("styles.xml", {})
+    part_styles = {name: dict(_named_styles(xml.root)) for name, xml in xmls.items()}
+    common = part_styles.get("styles.xml", {})
     found = {}
-    for part, own in of_part.items():
+    for part, own in part_styles.items():
         styles = common | own
         found[part] = {name: _level(name, styles) for name in styles}
     return found

@@ -272,8 +272,8 @@ def _plural_forms(language: str) -> frozenset[str]:
         tags = Locale.parse(primary_language(language)).plural_form.tags
     except (UnknownLocaleError, ValueError):
         return frozenset()
-    of_millions = {"many"} if primary_language(language) in WITH_FORM_OF_MILLIONS else set()
-    return frozenset(tags) - of_millions | {"other"}
+    form_of_millions = {"many"} if primary_language(language) in WITH_FORM_OF_MILLIONS else set()
+    return frozenset(tags) - form_of_millions | {"other"}
 
 
 _BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")

@@ -302,8 +302,8 @@ class _Initial(NamedTuple):
         for at, piece in enumerate(pieces):
             if isinstance(piece, str) and (match := _FIRST_LETTER.match(piece)):
                 rest = piece[match.end() :]
-                of_word = (*self.opening, match[0], *self.closing, *((rest,) if rest else ()))
-                return (*pieces[:at], *of_word, *pieces[at + 1 :])
+                word_pieces = (*self.opening, match[0], *self.closing, *((rest,) if rest else ()))
+                return (*pieces[:at], *word_pieces, *pieces[at + 1 :])
         return (*self.opening, *self.closing, *pieces)
 
 
@@ -361,9 +361,9 @@ class _SegmentInWork:
             spaced = with_spaces_at_ranges(segment.pieces)
             if spaced != segment.pieces:
                 return replace(cls.of(replace(segment, pieces=spaced), translator), segment=segment)
-        of_letter = _Initial.of(segment.pieces)
-        if of_letter is not None:
-            initial, pieces = of_letter
+        divided = _Initial.of(segment.pieces)
+        if divided is not None:
+            initial, pieces = divided
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
         raws = (piece if isinstance(piece, str) else piece.raw for piece in segment.pieces)
@@ -435,8 +435,8 @@ class _SegmentInWork:
 
     def estimate(self, answers: Mapping[AskedText, CheckedAnswer]) -> Estimate | None:
         """That of its least probable text; green if all are. None if nothing is known of any."""
-        of_parts = (answers[part.asked].estimate for part in self.all_parts)
-        return least_of(estimate for estimate in of_parts if estimate is not None)
+        part_estimates = (answers[part.asked].estimate for part in self.all_parts)
+        return least_of(estimate for estimate in part_estimates if estimate is not None)
 
     def with_trust(
         self,
@@ -585,8 +585,8 @@ def _beginning(line: str) -> str:
     return line[: ranges[0].start] if ranges else ""
 
 
-def _gap(of_source: str, text: str, languages: Direction) -> str:
+def _gap(source_gap: str, text: str, languages: Direction) -> str:
     """What stands before a translated sentence; white space as the target language has it."""
-    if not of_source.isspace() or "\n" in of_source or not text:
-        return of_source
-    return gap_between(of_source, *languages)
+    if not source_gap.isspace() or "\n" in source_gap or not text:
+        return source_gap
+    return gap_between(source_gap, *languages)

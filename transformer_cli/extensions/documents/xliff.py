@@ -86,15 +86,15 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     keeping = _starts_of_units_that_keep_spaces(xml)
     for file in xml.root.walk():
         if file.local == "file":
-            of_file = _units(file)
+            file_units = _units(file)
             found = [
                 slot
-                for unit in of_file
+                for unit in file_units
                 for slot in _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
             ]
             names = ("source-language", "target-language")
             edits += language_edits(xml, file, names, has_open_units=bool(found))
-            units += of_file
+            units += file_units
             slots += found
     _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
@@ -130,8 +130,8 @@ def _starts_of_units_that_keep_spaces(xml: XmlText) -> set[int]:
             is_plain = element.attributes.get("datatype") in _PLAIN_TYPES and not is_template
         if element.local == "trans-unit":
             source = element.child("source")
-            of_source = None if source is None else source.attributes.get("xml:space")
-            keeps = keeps if of_source is None else of_source == "preserve"
+            source_space = None if source is None else source.attributes.get("xml:space")
+            keeps = keeps if source_space is None else source_space == "preserve"
             if keeps is None and source is not None and is_plain:
                 content = xml.content.text[source.inner_start : source.inner_end]
                 keeps = _WRITTEN_LINES.fullmatch(content) is not None
@@ -284,8 +284,8 @@ def _read_xliff_2(xml: XmlText, options: ReadingOptions) -> SplicedDocument:
                 if is_same and segment.attributes.get("state") not in _DONE:
                     copied.append(unit)
                 continue
-            of_source = source.attributes.get("xml:space")
-            keeps = keeps_spaces if of_source is None else of_source == "preserve"
+            source_space = source.attributes.get("xml:space")
+            keeps = keeps_spaces if source_space is None else source_space == "preserve"
             place = f"unit {unit.attributes.get('id', '?')}"
             place += f", segment {number}" if len(segments) > 1 else ""
             found = _segment_2(xml, source, codes, place, keeps_spaces=keeps)

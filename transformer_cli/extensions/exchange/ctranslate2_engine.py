@@ -108,13 +108,13 @@ class CTranslate2Engine:
         for batch in batches:
             sources = [requests[index].ids for index in batch]
             limit = max(self._max_length(source, options) for source in sources)
-            for index, of_one in zip(batch, self._search(sources, limit, options), strict=True):
+            for index, hypotheses in zip(batch, self._search(sources, limit, options), strict=True):
                 own = self._max_length(requests[index].ids, options)
-                if any(len(hypothesis.ids) > own for hypothesis in of_one):
+                if any(len(hypothesis.ids) > own for hypothesis in hypotheses):
                     # The limit of a batch is that of its longest source.
-                    [of_one] = self._search([requests[index].ids], own, options)
-                if of_one and all(self._is_allowed(one.ids, options) for one in of_one):
-                    found[index] = of_one[: options.num_best]
+                    [hypotheses] = self._search([requests[index].ids], own, options)
+                if hypotheses and all(self._is_allowed(one.ids, options) for one in hypotheses):
+                    found[index] = hypotheses[: options.num_best]
         others = [index for index in range(len(requests)) if index not in found]
         if others:
             by_pytorch = self.pytorch().translate([requests[index] for index in others], options)

@@ -370,8 +370,8 @@ def _tokenizers_of_yaml(
     except DataError as error:
         raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
     rows = [
-        [row if row < len(one) else _NO_ROW for row in of_side]
-        for one, of_side in zip(entries, (found.source_rows, found.target_rows), strict=True)
+        [row if row < len(one) else _NO_ROW for row in side_rows]
+        for one, side_rows in zip(entries, (found.source_rows, found.target_rows), strict=True)
     ]
     config = TokenizerConfig(kind="sentencepiece", shared=found.are_shared)
     return MarianTokenizers(found.source, found.target, rows[0], rows[1], config)

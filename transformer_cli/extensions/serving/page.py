@@ -169,11 +169,11 @@ async def _stream_lines(
         for chunk in _chunks(placed.sentences):
             work = partial(direction.detailed, sentences=[one.text for one in chunk])
             found = await service.run(request, job, work)
-            for sentence, of_sentence in zip(chunk, found, strict=True):
+            for sentence, detailed_sentence in zip(chunk, found, strict=True):
                 translated += sentence.before
-                values = of_sentence.as_json(sentence.start, len(translated))
+                values = detailed_sentence.as_json(sentence.start, len(translated))
                 yield json_line({"type": "sentence", "index": number, "before": sentence.before, **values})
-                translated += of_sentence.target
+                translated += detailed_sentence.target
                 number += 1
     except RefusedRequest as refusal:
         yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})

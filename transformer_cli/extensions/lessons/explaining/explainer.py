@@ -111,9 +111,9 @@ def explained_hypothesis(
     spans = tokenizer.decoded_spans(ids)
     tokens = _target_tokens(ids, spans, explanation, tokenizer)
     words = units_of(tokenizer, text)
-    of_source = [_NOWHERE if one.start is None or one.end is None else (one.start, one.end) for one in source.tokens]
-    of_target = [span if span[0] < len(text) else _NOWHERE for span in spans]
-    links = linked_words(explanation.attention, words_at(of_source, source.words), words_at(of_target, words))
+    source_spans = [_NOWHERE if one.start is None or one.end is None else (one.start, one.end) for one in source.tokens]
+    target_spans = [span if span[0] < len(text) else _NOWHERE for span in spans]
+    links = linked_words(explanation.attention, words_at(source_spans, source.words), words_at(target_spans, words))
     alignment = tuple(
         (place, aligned, float(explanation.attention[place, aligned]))
         for place, aligned in enumerate(explanation.alignment)
@@ -241,8 +241,8 @@ class SentenceExplainer:
         greedy = self.options.best_of_beam(1)
         requests = [request._replace(prefix=endings[node]) for node in left]
         found = engine.translate(requests, greedy)
-        for node, of_branch in zip(left, found, strict=True):
-            endings[node] = of_branch[0].ids if of_branch else endings[node]
+        for node, branch_hypotheses in zip(left, found, strict=True):
+            endings[node] = branch_hypotheses[0].ids if branch_hypotheses else endings[node]
         return {node: without_line_breaks(tokenizer.decode(ids)) for node, ids in endings.items()}
 
     def _hypotheses(
@@ -285,11 +285,11 @@ class SentenceExplainer:
     def _with_partitions(self, best: ExplainedHypothesis, trace: ForwardTrace) -> ExplainedHypothesis:
         """The hypothesis whose tokens know how a temperature changes their probabilities."""
         log_probs = trace.log_probs.double()
-        of_temperatures = torch.stack(
+        log_sums = torch.stack(
             [(log_probs / one).logsumexp(-1) for one in self.temperatures], dim=-1
         )  # (T, number of temperatures)
-        tokens = zip(best.tokens, of_temperatures.tolist(), strict=True)
-        return replace(best, tokens=tuple(replace(one, log_partitions=tuple(of_one)) for one, of_one in tokens))
+        tokens = zip(best.tokens, log_sums.tolist(), strict=True)
+        return replace(best, tokens=tuple(replace(one, log_partitions=tuple(partitions)) for one, partitions in tokens))
 
 
 TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(2, 21))
