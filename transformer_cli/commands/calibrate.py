@@ -291,7 +291,13 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     the records of the data are lost, the digest in the checkpoint tells whether it has changed.
     """
     from transformer_cli.checkpoint.run_folder import IMPORTED
-    from transformer_cli.data.preparation import changes, digest_of, fingerprint, read_claim, seen_words_of_corpus
+    from transformer_cli.data.preparation import (
+        changes,
+        fingerprint,
+        fingerprint_digest,
+        read_claim,
+        seen_words_of_corpus,
+    )
     from transformer_cli.process.errors import TfmError
     from transformer_cli.text.seen_words import write_seen_words
 
@@ -301,7 +307,7 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     try:
         trained_on, now = folder.data_of_training() or read_claim(folder.data_folder), fingerprint(loaded.config)
         changed = changes(trained_on, now) if trained_on else []
-        is_other = not trained_on and loaded.trained.checkpoint.manifest.data_fingerprint != digest_of(now)
+        is_other = not trained_on and loaded.trained.checkpoint.manifest.data_fingerprint != fingerprint_digest(now)
         if not changed and not is_other:
             words = seen_words_of_corpus(loaded.config)
             if words is not None:

@@ -38,8 +38,8 @@ from transformer_cli.commands.output import (
 from transformer_cli.commands.score import (
     check_significance,
     chosen_scores,
+    given_lines,
     intervals,
-    lines_of,
     score_lines,
 )
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
@@ -298,7 +298,7 @@ def _lines_against(against: str | None, num_sentences: int) -> list[str] | None:
     """The translations of a file to compare with; None if there is none, or if it is a run."""
     if against is None or not Path(against).is_file():
         return None
-    texts = lines_of(Path(against), "--against")
+    texts = given_lines(Path(against), "--against")
     if len(texts) != num_sentences:
         raise DataError(
             f"{against} has {len(texts):,} lines, but {num_sentences:,} sentences are scored",

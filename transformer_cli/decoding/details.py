@@ -159,7 +159,7 @@ def with_details(
     return [
         replace(
             each,
-            details=LineDetails(parts_of(chunk, explained, agreements), ()),
+            details=LineDetails(details_of_parts(chunk, explained, agreements), ()),
             confidences=confidences_of(chunk, [hypotheses[request] for request in chunk.requests], translator.decoding),
         )
         for chunk, each in zip(chunks, translations, strict=True)
@@ -169,7 +169,7 @@ def with_details(
 _NONE: Mapping[Request, float] = {}
 
 
-def parts_of(
+def details_of_parts(
     chunk: Chunk,
     explained: Mapping[Request, Hypothesis],
     agreements: Mapping[Request, float] = _NONE,
@@ -199,7 +199,7 @@ def details_of(
         explained: the best hypothesis of each request, with its explanation.
         agreements: as in `PartDetails`, of each request that has one.
     """
-    parts = parts_of(chunk, explained, agreements)
+    parts = details_of_parts(chunk, explained, agreements)
     if not parts:
         return LineDetails((), ())
     best = [explained[request] for request in chunk.requests]
@@ -220,13 +220,13 @@ def kept_units(tokenizer: Tokenizer, normalize: Callable[[str], str], line: str)
     numbers: list[int] = []
     num_before = 0
     for word in line.split():
-        num_given, num_read = (len(units_of(tokenizer, text)) for text in (word, normalize(word)))
+        num_given, num_read = (len(alignment_units(tokenizer, text)) for text in (word, normalize(word)))
         numbers += [num_before + min(number, num_given - 1) for number in range(num_read)]
         num_before += num_given
     return numbers
 
 
-def units_of(tokenizer: Tokenizer, text: str) -> list[Span]:
+def alignment_units(tokenizer: Tokenizer, text: str) -> list[Span]:
     """The units of a text of one side, between which alignments link; see `unit_spans`."""
     return unit_spans(text, has_spaced_words=tokenizer.has_spaced_words)
 
@@ -234,7 +234,7 @@ def units_of(tokenizer: Tokenizer, text: str) -> list[Span]:
 def _words_of_source(pipeline: TextPipeline, chunk: Chunk) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the line as it is read."""
     tokenizer = pipeline.source_tokenizer
-    words = units_of(tokenizer, chunk.read)
+    words = alignment_units(tokenizer, chunk.read)
     return [
         words_at(spans_in_line(part.request.ids, part.text, place, tokenizer), words)
         for part, place in zip(chunk.parts, places_of_parts(chunk), strict=True)
@@ -274,7 +274,7 @@ def _words_of_target(pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypoth
             ]
         )
         translation += text
-    words = units_of(tokenizer, translation)
+    words = alignment_units(tokenizer, translation)
     return [words_at(part_spans, words) for part_spans in spans]
 
 

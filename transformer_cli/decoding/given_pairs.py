@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from transformer_cli.decoding.details import (
     Span,
+    alignment_units,
     kept_units,
     linked_words,
     places_as_given,
     places_of,
     spans_in_line,
-    units_of,
     word_spans,
     words_at,
 )
@@ -184,7 +184,7 @@ class PairAligner:
             source_words, target_words = map(word_spans, read)
             source_numbers, target_numbers = map(kept_words, normalizers, (source, target))
         else:
-            source_words, target_words = map(units_of, readers, read)
+            source_words, target_words = map(alignment_units, readers, read)
             source_numbers, target_numbers = map(kept_units, readers, normalizers, (source, target))
         links: dict[Link, None] = {}
         for part, source_ids, target_ids, explanation in parts:

@@ -29,7 +29,7 @@ from transformer_cli.decoding.translation import (
     SplitLine,
     Translation,
     copied,
-    joined,
+    joined_translation,
     with_alternatives,
 )
 from transformer_cli.text.languages import primary_language
@@ -153,7 +153,7 @@ class LineForm:
             if whole.source != line.given:
                 whole = replace(whole, source=line.given)
         else:
-            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
+            whole = joined_translation(line.given, translations, lambda texts: self._line_of(line, texts))
         if self.protects and line.spans and translations:
             whole = self._with_spans_of(line, whole)
         if not line.written_quotes:

@@ -19,7 +19,7 @@ from transformer_cli.checkpoint.trained_files import (
     find_run,
     first_usable,
     load_weights,
-    read_files,
+    read_trained_files,
     seen_lengths_of,
 )
 from transformer_cli.config import (
@@ -343,7 +343,7 @@ def _ready(folder: Path, *, configured: Callable[[TrainedFiles], Config], alone:
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
         starts: whether the first sentences need not wait for the import of PyTorch.
     """
-    files = read_files(folder)
+    files = read_trained_files(folder)
     config = configured(files)
     options, run = config.decoding, files.run
     pipeline = TextPipeline.of(

@@ -16,7 +16,7 @@ from transformer_cli.decoding.translation import (
     TranslatedPiece,
     Translation,
     copied,
-    joined,
+    joined_translation,
     with_alternatives,
 )
 from transformer_cli.text import Tokenizer
@@ -281,7 +281,7 @@ class ProtectedSentence:
         complete = [part for part in parts if part is not None]
         if len(complete) < len(parts):
             return None
-        kept = self._promise.kept_part(joined(self._given.text, complete, "".join))
+        kept = self._promise.kept_part(joined_translation(self._given.text, complete, "".join))
         return None if kept is None else replace(kept, is_in_pieces=self._is_in_pieces())
 
     def _is_in_pieces(self) -> bool:

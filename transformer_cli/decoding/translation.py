@@ -319,7 +319,7 @@ def request_seed(seed: int, line: int, part: int) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def joined(source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]) -> Translation:
+def joined_translation(source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]) -> Translation:
     """The translation of a text from those of its parts; the n-th best joins the n-th best of each part.
 
     Args:

@@ -24,7 +24,6 @@ from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
     Repair,
-    divided,
     divided_if_doubtful,
     in_clauses,
     longer_of,
@@ -32,6 +31,7 @@ from transformer_cli.decoding.checks.repair import (
     may_be_joined,
     reads_well,
     with_commas_for_ellipses,
+    with_divided_parts,
     without_short_rivals,
 )
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
@@ -54,7 +54,7 @@ from transformer_cli.decoding.translation import (
     SourceText,
     Translation,
     copied,
-    joined,
+    joined_translation,
     left_out,
     seeded,
     through_pivot,
@@ -480,7 +480,7 @@ class Translator:
                 form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text)
                 for piece in pieces
             ]
-            whole = form.finished(texts[index], joined(texts[index].text, parts, "".join))
+            whole = form.finished(texts[index], joined_translation(texts[index].text, parts, "".join))
             num_terms, num_before = (
                 sum(term.is_applied for term in each.terms) for each in (whole, translations[index])
             )
@@ -612,7 +612,7 @@ class Translator:
                     n for n, part in parts if loses_text(self.pipeline, part, hypotheses[part.request], self.decoding)
                 ]
                 if numbers:
-                    chunks[index] = divided(self.pipeline, chunks[index], numbers)
+                    chunks[index] = with_divided_parts(self.pipeline, chunks[index], numbers)
                     lost.append(index)
             if lost:
                 self._search_new_parts([chunks[index] for index in lost], hypotheses)

@@ -31,7 +31,7 @@ from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
+from transformer_cli.decoding.translation import Line, Translation, joined_translation, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes
@@ -740,7 +740,7 @@ def _whole(
 ) -> Translation | None:
     """The translation of a line from those of the texts that were asked; None if the place of a sign is not sure."""
     if each.bare is None:
-        whole = joined(line.given, found, each.gap.join)
+        whole = joined_translation(line.given, found, each.gap.join)
         left, right = map(with_final_mark_of, [one.text for one in found], each.parts)
         inner = as_inner_part(right, each.parts[1], target_language=language)
         text = with_pairs_of_quotes(line.given, left + each.gap + inner)

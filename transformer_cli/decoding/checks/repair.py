@@ -286,7 +286,9 @@ def _cut_between_sentences(pipeline: TextPipeline, text: str) -> Cut | None:
     return Cut(left, gap, right.removeprefix(gap))
 
 
-def divided(pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True) -> Chunk:
+def with_divided_parts(
+    pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
+) -> Chunk:
     """The chunk in which each of these parts is divided in two; one that cannot be divided is kept as it is.
 
     Args:
@@ -328,7 +330,7 @@ def divided_if_doubtful(
         best = hypotheses[part.request][:1]
         is_free = not (part.is_kept or part.terms or part.request.prefix)
         if is_free and best and _may_lack_a_clause(pipeline, part, best[0], options):
-            chunk = divided(pipeline, chunk, [number], anywhere=False)
+            chunk = with_divided_parts(pipeline, chunk, [number], anywhere=False)
     return chunk
 
 
@@ -699,7 +701,7 @@ class Repair:
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = divided(self.pipeline, chunk, [number], anywhere=is_strong)
+            halves = with_divided_parts(self.pipeline, chunk, [number], anywhere=is_strong)
             if len(halves.parts) == len(chunk.parts):  # nothing to divide
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
@@ -733,7 +735,7 @@ class Repair:
             for number, part in enumerate(chunk.parts)
             if loses_text(self.pipeline, part, hypotheses[part.request], self.options)
         ]:
-            chunk = divided(self.pipeline, chunk, lost)
+            chunk = with_divided_parts(self.pipeline, chunk, lost)
             new = [request for request in chunk.requests if request not in hypotheses]
             if new:
                 hypotheses.update(zip(new, self.search(new, self.options), strict=True))

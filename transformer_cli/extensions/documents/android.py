@@ -19,7 +19,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     plain_text,
     rendered,
 )
@@ -44,6 +43,7 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 
 _OF_XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
 # Formats whose files may have the ending .xml, too, by their roots.

@@ -22,7 +22,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     nested_runs,
     plain_text,
     stands_beside_word,
@@ -36,6 +35,7 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.letters import has_letter
 
 logger = logging.getLogger(__name__)
 

@@ -11,17 +11,11 @@ from transformer_cli.extensions.documents.attribute_texts import slots_of_attrib
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.language_tags import language_after, language_edits_of
-from transformer_cli.extensions.documents.segments import (
-    Document,
-    Edit,
-    Segment,
-    Slot,
-    SplicedDocument,
-    has_letter,
-)
+from transformer_cli.extensions.documents.segments import Document, Edit, Segment, Slot, SplicedDocument
 from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.letters import has_letter
 
 logger = logging.getLogger(__name__)
 

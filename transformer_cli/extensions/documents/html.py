@@ -33,7 +33,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     nested_runs,
     plain_text,
     rendered,
@@ -41,6 +40,7 @@ from transformer_cli.extensions.documents.segments import (
     with_whole_words,
 )
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.sentences import BRACKETS, ends_sentence
 
 

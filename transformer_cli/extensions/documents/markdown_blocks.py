@@ -17,7 +17,7 @@ from transformer_cli.extensions.documents.myst import (
     text_of_option,
 )
 from transformer_cli.extensions.documents.page_templates import COMMANDS_WITH_CODE
-from transformer_cli.extensions.documents.segments import has_letter
+from transformer_cli.text.letters import has_letter
 
 Lines = list[str]
 

@@ -18,7 +18,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     plain_text,
     rendered,
     stands_beside_word,
@@ -38,6 +37,7 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.letters import has_letter
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _CHART = "urn:oasis:names:tc:opendocument:xmlns:chart:1.0"

@@ -13,7 +13,6 @@ from transformer_cli.extensions.documents.segments import (
     Change,
     Segment,
     TranslatedSegment,
-    has_letter,
     spliced,
     with_values_around_words,
 )
@@ -24,6 +23,7 @@ from transformer_cli.extensions.documents.strings import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.spans import SPECIFICATION_AT_WORD
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,6 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     WithoutWords,
-    has_letter,
     merged,
     nested_runs,
     plain_text,
@@ -40,6 +39,7 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.spans import TOUCHING_SPECIFICATION, SpanKind, find_spans, masked
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from transformer_cli.extensions.documents.screens import (
     LAST_WORD,
     Word,
     balanced,
-    divided,
+    divided_words,
     ends_clause,
     lines_of_screen,
     screens_of,
@@ -31,7 +31,6 @@ from transformer_cli.extensions.documents.segments import (
     Role,
     Segment,
     TranslatedSegment,
-    has_letter,
     merged,
     nested_runs,
     partners_of,
@@ -47,6 +46,7 @@ from transformer_cli.text.languages import (
     name_of_language,
     primary_language,
 )
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.sentences import (
     LANGUAGES_WITH_CAPITAL_NOUNS,
     ends_sentence,
@@ -665,7 +665,9 @@ def _screens(members: Sequence[_Member], pieces: Sequence[Piece], language: str)
         lengths = [max(1, len(plain_text(member.pieces))) for member in members]
         shown = [_TAG.sub("", plain_text(member.pieces) + member.after).strip() for member in members]
         seconds = [member.cue.end_seconds - member.cue.start_seconds for member in members]
-        shares = divided(words, lengths, language, ends_clause=[ends_clause(each) for each in shown], seconds=seconds)
+        shares = divided_words(
+            words, lengths, language, ends_clause=[ends_clause(each) for each in shown], seconds=seconds
+        )
     screens: list[list[list[Word]]] = []
     counts = []
     for member, share in zip(members, shares, strict=True):

@@ -16,12 +16,12 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     spliced,
 )
 from transformer_cli.extensions.documents.strings import string_of, tagged_segment
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.letters import has_letter
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,6 @@ from transformer_cli.extensions.documents.segments import (
     Role,
     Segment,
     TranslatedSegment,
-    has_letter,
     is_text_as_markup,
     merged,
     plain_text,
@@ -55,6 +54,7 @@ from transformer_cli.extensions.documents.translator import (
 )
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.sentences import (
     BRACKETS,
     Sentence,
@@ -208,7 +208,7 @@ _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
 _MARKS_OF_NOTES = re.compile(r"(?:\[\d{1,3}\]|\(\d{1,3}\))+\s+")
 
 
-def units_of(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Iterator[Sentence]:
+def sentence_units(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Iterator[Sentence]:
     """The parts of a sentence that are translated by themselves: the entries of a menu, sounds, and what brackets enclose.
 
     A model that has seen brackets seldom would lose them. What stands between the parts is in their gaps; the last part
@@ -553,7 +553,7 @@ def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, ha
         divide: into sentences; None: the text has no markup, so the translator itself divides it and keeps its layout.
     """
     has_markup = divide is not None
-    for unit in units_of(Sentence(text, ""), has_markup=has_markup, has_sounds=has_sounds):
+    for unit in sentence_units(Sentence(text, ""), has_markup=has_markup, has_sounds=has_sounds):
         if divide is None or not unit.text:
             yield unit
             continue
@@ -563,7 +563,7 @@ def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, ha
             if number and not sentence.gap and (marks := _MARKS_OF_NOTES.match(rest)):
                 before, rest = before + marks[0], rest[marks.end() :]
             inside = Sentence(rest, before)
-            yield from units_of(inside, has_markup=has_markup, has_sounds=has_sounds)
+            yield from sentence_units(inside, has_markup=has_markup, has_sounds=has_sounds)
             gap = ""
 
 

@@ -23,8 +23,8 @@ from transformer_cli.decoding.translation import (
     Translation,
     placed_pieces,
 )
-from transformer_cli.extensions.documents.segments import has_letter
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 from transformer_cli.text.quotation_marks import QUOTE, quotes_without_partner
 from transformer_cli.text.sentences import (
     BRACKETS,

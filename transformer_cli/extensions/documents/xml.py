@@ -32,13 +32,13 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     nested_runs,
     plain_text,
     rendered,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.letters import has_letter
 
 logger = logging.getLogger(__name__)
 

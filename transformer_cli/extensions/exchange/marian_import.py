@@ -27,8 +27,8 @@ from transformer_cli.extensions.exchange.marian_format import (
     NpzModel,
     checked_arrays,
     has_ssru,
+    marian_parts,
     model_config,
-    parts_of,
     read_npz,
     read_yaml_vocabulary,
 )
@@ -434,7 +434,7 @@ def state_of(found: NpzModel, config: ModelConfig, tokenizers: MarianTokenizers,
         )
     arrays = checked_arrays(_in_common_form(found, tokenizers.sizes[1]), config, tokenizers.sizes, path)
     state = {}
-    for part in parts_of(config):
+    for part in marian_parts(config):
         if part.is_absent:
             if arrays.get(part.theirs, np.zeros(1)).any():
                 raise DataError(

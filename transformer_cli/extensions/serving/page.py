@@ -70,7 +70,7 @@ def _answer(request: Request, file: PageFile) -> Response:
 def page_file() -> PageFile:
     """The page and its headers; read once."""
     text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    headers = {"content-security-policy": content_security_policy(text)}
+    headers = {"content-security-policy": served_page_policy(text)}
     return _file(text, "text/html; charset=utf-8", headers)
 
 
@@ -80,7 +80,7 @@ def views_file() -> PageFile:
     return _file(views_script(), "text/javascript; charset=utf-8", {})
 
 
-def content_security_policy(page: str) -> str:
+def served_page_policy(page: str) -> str:
     """A policy that allows requests to this server only, and of all inline code only that of the page.
 
     Args:

@@ -19,10 +19,10 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.details import (
+    alignment_units,
     linked_words,
     places_of_parts,
     spans_in_line,
-    units_of,
     words_at,
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
@@ -84,7 +84,7 @@ def explained_source(ids: TokenIds, text: str, start: int, tokenizer: Tokenizer)
         )
         for index, piece, (begin, end) in zip(ids, pieces, places, strict=True)
     )
-    return Source(text, start, tokens, tuple(units_of(tokenizer, text)))
+    return Source(text, start, tokens, tuple(alignment_units(tokenizer, text)))
 
 
 def _kind(index: int, tokenizer: Tokenizer) -> Literal["text", "tag", "end"]:
@@ -110,7 +110,7 @@ def explained_hypothesis(
     text = without_line_breaks(tokenizer.decode(ids))
     spans = tokenizer.decoded_spans(ids)
     tokens = _target_tokens(ids, spans, explanation, tokenizer)
-    words = units_of(tokenizer, text)
+    words = alignment_units(tokenizer, text)
     source_spans = [_NOWHERE if one.start is None or one.end is None else (one.start, one.end) for one in source.tokens]
     target_spans = [span if span[0] < len(text) else _NOWHERE for span in spans]
     links = linked_words(explanation.attention, words_at(source_spans, source.words), words_at(target_spans, words))
