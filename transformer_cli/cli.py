@@ -632,7 +632,7 @@ _HINTS = {
     errno.EMFILE: "this process may not open more files; allow more with ulimit -n",
 }
 
-_OF_HOME = re.compile(r"(?:^|[\s/])(~[^\s/:]*/.+?)(?=: |$)", re.MULTILINE)
+_HOME_PATH = re.compile(r"(?:^|[\s/])(~[^\s/:]*/.+?)(?=: |$)", re.MULTILINE)
 """A path that begins in a home folder, in a message about a file that is not found."""
 
 _NO_THREAD = (
@@ -646,7 +646,7 @@ def _exit_after(error: BaseException) -> None:
     if isinstance(error, TfmError):
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
-        elif isinstance(error, MissingInputError | CannotCreateError) and (home := _OF_HOME.search(error.message)):
+        elif isinstance(error, MissingInputError | CannotCreateError) and (home := _HOME_PATH.search(error.message)):
             meant = for_shell(os.path.expanduser(home[1]))
             error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"
         _exit_with_error(f"tfm: {error}", error.exit_code)

@@ -13,7 +13,7 @@ from transformer_cli.process.errors import UsageError
 from transformer_cli.process.messages import for_shell
 
 _RESUMING = {"resume", "continue", "restore", "resume-from-checkpoint", "load", "checkpoint", "from-checkpoint"}
-_OF_PROGRAM = re.compile(r"(?:onmt|fairseq|sockeye|marian|joeynmt)-(?=.)")
+_PROGRAM_PREFIX = re.compile(r"(?:onmt|fairseq|sockeye|marian|joeynmt)-(?=.)")
 _MANY_SENTENCES = 500
 """A batch of so many is probably counted in tokens."""
 
@@ -34,7 +34,7 @@ def unknown_command(ctx: Any, name: str) -> UsageError:
     commands, meant = ctx.command.commands, ""
     if ctx.parent is None:
         whole = name.lower().replace("_", "-")
-        plain = _OF_PROGRAM.sub("", whole)
+        plain = _PROGRAM_PREFIX.sub("", whole)
         if instead := other_programs.command_instead(whole, plain):
             return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=f"here: {instead}")
         meant = plain if plain in commands else next(iter(other_programs.meant_by(plain, other_programs.COMMANDS)), "")

@@ -19,7 +19,7 @@ from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
-    OF_THE_TEXT,
+    TEXT_SETTINGS,
     Explanation,
     Hypothesis,
     LengthLimits,
@@ -71,7 +71,7 @@ from transformer_cli.text.tokenizer_file import BytePieces
 
 # What the search in one call of a kernel does, and what a search among a shortlist does. A setting that is not listed
 # takes the general search with the whole vocabulary; `shortlist` itself is followed or left out here.
-_KNOWN_TO_KERNEL = OF_THE_TEXT | {
+_KNOWN_TO_KERNEL = TEXT_SETTINGS | {
     "beam_size",
     "length_penalty",
     "length_normalization",

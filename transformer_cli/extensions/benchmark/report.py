@@ -40,7 +40,7 @@ FIGURES = {
 """Kind of a benchmark -> names of its figures for people, in their order -> their keys in the JSON."""
 MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
 """Some devices do not have them, and files of earlier versions do not either."""
-OF_MACHINE = {
+MACHINE_FIGURES = {
     "peak memory, resident, bytes": "memory.resident",
     "peak memory, device, bytes": "memory.device",
     "peak of matrix products, FLOP/s": "peak.flop_per_second",
@@ -223,7 +223,7 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
             unit = ", ms" if path.startswith("phases.") else ""
             paths[f"{prefix}{name.strip()}{unit}"] = f"{part}.{path}"
     machine_path = "figures." if kind == "training" else ""
-    paths |= {name: f"{machine_path}{path}" for name, path in OF_MACHINE.items()}
+    paths |= {name: f"{machine_path}{path}" for name, path in MACHINE_FIGURES.items()}
     for name, engine in found["engines"].items():
         speed = f"engines.{name}.target_tokens_per_cpu_second.median"
         paths[f"{name}: target tokens per CPU-second"] = speed

@@ -148,7 +148,7 @@ def _written(found: TranslatedSegment) -> str:
 
 
 # Keys of a property list whose values are no texts.
-_OF_PROGRAMS = frozenset(["NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey"])
+_PROGRAM_KEYS = frozenset(["NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey"])
 
 
 def read_stringsdict(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
@@ -164,7 +164,7 @@ def read_stringsdict(data: bytes, options: ReadingOptions = DEFAULTS) -> Spliced
     slots = []
     for element, path in options.watch.over(_strings(xml.root)):
         key = next((xml.whole_text(each) for each in path[-1:]), "")
-        if key in _OF_PROGRAMS:
+        if key in _PROGRAM_KEYS:
             continue
         place = f"line {lines.number_at(element.start)}"
         slot = slot_of_element(xml, element, place, key, _segment)

@@ -8,11 +8,11 @@ from transformer_cli.extensions.documents.segments import Edit
 from transformer_cli.extensions.documents.xml import Element, XmlText, place_of_attribute
 from transformer_cli.text.languages import primary_language
 
-_OF_WORD = ("val", "eastAsia", "bidi")
+_WORD_ATTRIBUTES = ("val", "eastAsia", "bidi")
 # Word and LibreOffice check no spelling there.
 _NO_LANGUAGE = frozenset(["x", "zxx", "none", ""])
 # Each kind of script in an OpenDocument file has a language and a country of its own.
-_OF_ODF = (
+_ODF_ATTRIBUTES = (
     ("fo:language", "fo:country"),
     ("style:language-asian", "style:country-asian"),
     ("style:language-complex", "style:country-complex"),
@@ -29,7 +29,7 @@ def word_language_edits(xml: XmlText) -> list[Edit]:
     for element in xml.root.walk():
         if element.local == "lang":
             for name in element.attributes:
-                if (local := name.rpartition(":")[2]) in _OF_WORD:
+                if (local := name.rpartition(":")[2]) in _WORD_ATTRIBUTES:
                     is_usual = local == "val" and element.start in usual
                     edits += _edit_of(xml, element, name, partial(language_after, is_usual=is_usual))
         elif element.local in ("rPr", "endParaRPr", "defRPr"):
@@ -52,7 +52,7 @@ def odf_language_edits(xml: XmlText) -> list[Edit]:
         for style in group.elements:
             is_usual = style.local == "default-style"
             for element in (each for each in style.elements if each.local == "text-properties"):
-                for names in _OF_ODF:
+                for names in _ODF_ATTRIBUTES:
                     is_text_language = is_usual and names[0] == "fo:language"
                     language = element.attributes.get(names[0], "")
                     edits += _edit_of(xml, element, names[0], partial(_language, is_usual=is_text_language))

@@ -75,7 +75,7 @@ _TEXT_OF_CELL = "string"
 _WITH_NUMBERS = frozenset(["list-level-style-number", "outline-level-style"])
 _AROUND_NUMBERS = ("num-prefix", "num-suffix", "num-list-format")
 _WITH_LABELS = frozenset(["button", "checkbox", "column", "fixed-text", "frame", "radio"])
-_OF_SLIDES = frozenset(["header-decl", "footer-decl", "date-time-decl"])
+_SLIDE_DECLARATIONS = frozenset(["header-decl", "footer-decl", "date-time-decl"])
 _CELLS = frozenset(["table-cell", "covered-table-cell"])
 _NUMBER = re.compile(r"[0-9]{1,7}")
 
@@ -163,7 +163,7 @@ def _texts_outside_paragraphs(xml: XmlText) -> Iterator[Slot]:
             yield from slots_of_attributes(xml, element, ("title",), "tip of a link")
         elif element.space == _FORM and element.local in _WITH_LABELS:
             yield from slots_of_attributes(xml, element, ("label", "title"), "label of a form")
-        elif element.space == _PRESENTATION and element.local in _OF_SLIDES:
+        elif element.space == _PRESENTATION and element.local in _SLIDE_DECLARATIONS:
             yield from _slot_of_content(xml, element, "header or footer of slides")
         elif element.space == _TEXT and element.local == "placeholder":
             yield from _slot_of_content(xml, element, "place to fill in")

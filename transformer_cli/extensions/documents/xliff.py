@@ -185,7 +185,7 @@ def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces:
     segment = watch.counted(_segment(xml, marked, runs[0], place, keeps_spaces=keeps_spaces))
     if target is not None:
         tag = xml.content.text[target.start + 1 + len(target.name) : target.inner_start]
-        kept = _OF_OLD_TARGET.sub("", tag.rstrip("/>")).rstrip()
+        kept = _OLD_TARGET_ATTRIBUTES.sub("", tag.rstrip("/>")).rstrip()
         return [Slot(target.start, target.end, segment, partial(_target, unit, "", is_cdata, kept))]
     after = unit.child("seg-source") or source
     gap = white_space_before(xml.content.text, source.start)
@@ -226,7 +226,7 @@ def _content(found: TranslatedSegment, *, is_cdata: bool) -> str:
 
 
 # What the attributes of a target say of the translation that was in it.
-_OF_OLD_TARGET = re.compile(r"""\s+(?:state|state-qualifier|equiv-trans)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_OLD_TARGET_ATTRIBUTES = re.compile(r"""\s+(?:state|state-qualifier|equiv-trans)\s*=\s*(?:"[^"]*"|'[^']*')""")
 
 
 def _target(unit: Element, gap: str, is_cdata: bool, kept: str, found: TranslatedSegment) -> str:

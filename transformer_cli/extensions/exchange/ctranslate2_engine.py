@@ -13,7 +13,7 @@ from transformer_cli.checkpoint.trained_files import TrainedFiles, converted_fil
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
     MAX_LOGITS,
-    OF_THE_TEXT,
+    TEXT_SETTINGS,
     ExplainingEngine,
     Explanation,
     Hypothesis,
@@ -49,7 +49,7 @@ NUM_CHECKED = 20
 """Sentences whose translations must be those of PyTorch before a converted model is kept."""
 VOCABULARY_MAP = "vmap.txt"
 """The file of CTranslate2 for a lexical shortlist."""
-_KNOWN = OF_THE_TEXT | {
+_KNOWN = TEXT_SETTINGS | {
     "beam_size",
     "length_penalty",
     "num_best",

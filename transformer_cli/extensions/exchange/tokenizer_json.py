@@ -24,7 +24,7 @@ from transformer_cli.text.normalization import (
 )
 from transformer_cli.text.tokenizer_file import UNLISTED
 
-OF_TARGET = " \ufdd1"
+TARGET_MARK = " \ufdd1"
 """Begins the name of a target entry. No piece of text begins like this: a text is cut between a space and a mark, or at each space."""
 _ADDED = (PAD, SOS, EOS)
 """The special tokens of transformers. [UNK] is not among them: it would be left out of translations."""
@@ -132,7 +132,7 @@ def _model(source: Tokenizer, target: Tokenizer, source_model: Json, *, is_joine
         names[source.tag_id(tag)] = tag
     target_names: list[str] = []
     if is_joined:
-        target_names = [OF_TARGET + entry for entry in target.entries]
+        target_names = [TARGET_MARK + entry for entry in target.entries]
         for special in _ADDED:
             target_names[target.id_of(special)] = special_name(source, special)
             names[source.id_of(special)] = _source_special(source, special, is_joined)
@@ -181,7 +181,7 @@ def _decoder(target_decoder: Json, source: Tokenizer) -> Json:
     layout = source.parts.layout
     has_hidden = layout.is_sentencepiece or layout.is_of_library
     decoders = [
-        _replace({"String": OF_TARGET}, ""),
+        _replace({"String": TARGET_MARK}, ""),
         *([_replace({"Regex": "^ "}, "")] if has_hidden else []),
         _replace({"Regex": rf"^\[{UNK[1:-1]}\]$"}, f" {UNK}"),
         *target_decoder["decoders"],
