@@ -34,7 +34,7 @@ from torch.nn import functional as F
 
 from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring
-from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, of_one_length
+from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, requests_of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee, data_to_measure
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import derive_seed, let_segments_grow, prepare_machine, seed_generators
@@ -280,7 +280,7 @@ def measure_decoding(config_path: str, overrides: list[str], sizes: list[int], n
         yield from turns["left_out"]
     translator = subject.translator(1)
     prepared = [part for line in lines[: sizes[-1]] for part in translator.pipeline.prepare(line).requests]
-    requests, options = of_one_length(prepared), config.decoding.best_of_beam(1)
+    requests, options = requests_of_one_length(prepared), config.decoding.best_of_beam(1)
     for _ in range(12 if DEVICE.type == "cuda" else 1):
         took = milliseconds(lambda: translator.engine.translate(requests, options))
     with profile(acc_events=True) as profiler:

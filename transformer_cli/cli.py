@@ -639,7 +639,7 @@ _HINTS = {
     errno.EMFILE: "this process may not open more files; allow more with ulimit -n",
 }
 
-_OF_HOME = re.compile(r"(?:^|[\s/])(~[^\s/:]*/.+?)(?=: |$)", re.MULTILINE)
+_HOME_PATH = re.compile(r"(?:^|[\s/])(~[^\s/:]*/.+?)(?=: |$)", re.MULTILINE)
 """A path that begins in a home folder, in a message about a file that is not found."""
 
 _NO_THREAD = (
@@ -655,7 +655,7 @@ def _exit_after(error: BaseException) -> None:
         is_about_reading = isinstance(error, MissingInputError) or (isinstance(error, StorageError) and not error.hint)
         if cause == errno.EMFILE or (cause in _HINTS and is_about_reading):
             error.hint = _HINTS[cause]  # whatever was opened, this is the cause
-        elif isinstance(error, MissingInputError | CannotCreateError) and (home := _OF_HOME.search(error.message)):
+        elif isinstance(error, MissingInputError | CannotCreateError) and (home := _HOME_PATH.search(error.message)):
             meant = for_shell(os.path.expanduser(home[1]))
             error.hint = f"a shell replaces ~ by the home folder only outside of quotation marks: write {meant}"
         _exit_with_error(f"tfm: {error}", error.exit_code)

@@ -7,7 +7,7 @@ import pytest
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints, portable_files
 from transformer_cli.checkpoint.run_folder import Snapshot, open_checkpoint
-from transformer_cli.checkpoint.trained_files import read_files, seen_lengths_of
+from transformer_cli.checkpoint.trained_files import read_trained_files, seen_lengths_of
 from transformer_cli.config import FilesData
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -22,7 +22,7 @@ def seen_of(folder: Path, state: dict[str, Any], languages: tuple[str, str] = ("
     config = config.model_copy(update={"data": FilesData.model_validate({**corpus, **sides})})
     snapshot = Snapshot(10, model.state_dict(), {}, state, portable_files(config, source, target))
     saved = open_checkpoint(Checkpoints(folder).save(snapshot))
-    return seen_lengths_of(saved, read_files(saved.folder).config)
+    return seen_lengths_of(saved, read_trained_files(saved.folder).config)
 
 
 @pytest.mark.parametrize("seen", [SeenLengths(31, 0.55), SeenLengths(31, None), UNKNOWN_LENGTHS])

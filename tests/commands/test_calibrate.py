@@ -333,7 +333,7 @@ def test_where_the_records_of_a_run_are_lost_its_checkpoint_tells_whether_the_co
     monkeypatch.setattr("transformer_cli.data.preparation.seen_words_of_corpus", lambda _: words)
     digest = loaded.trained.checkpoint.manifest.data_fingerprint
     if not has_changed:
-        monkeypatch.setattr("transformer_cli.data.preparation.digest_of", lambda _: digest)
+        monkeypatch.setattr("transformer_cli.data.preparation.fingerprint_digest", lambda _: digest)
     assert words_seen_by_training(loaded, RunFolder(run)) is (None if has_changed else words)
     assert caplog.text.count("the checkpoint has another digest of them") == num_told
     assert (run / "seen_words.json").exists() is not has_changed

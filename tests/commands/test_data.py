@@ -37,13 +37,13 @@ def _corpus_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the corpora that are read, one for each reading."""
     found: list[int] = []
-    read_files = corpus.read_files
+    read_pair_files = corpus.read_pair_files
 
     def counted(data: Any, index: int, report: Any) -> Iterator[Any]:
         found.append(index)
-        yield from read_files(data, index, report)
+        yield from read_pair_files(data, index, report)
 
-    monkeypatch.setattr(corpus, "read_files", counted)
+    monkeypatch.setattr(corpus, "read_pair_files", counted)
     return found
 
 

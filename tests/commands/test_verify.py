@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.checkpoint.trained_files import read_files
+from transformer_cli.checkpoint.trained_files import read_trained_files
 from transformer_cli.commands.verify import verify_command
 from transformer_cli.decoding.shortlist import shortlist_content
 from transformer_cli.extensions.exchange.own_folder import RECORD
@@ -150,7 +150,7 @@ def test_files_of_a_run_without_checksums_must_be_readable_and_foreign_ones_are_
 def test_a_shortlist_is_checked_as_a_translation_does(
     run: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = read_files(checkpoint)
+    files = read_trained_files(checkpoint)
     tokenizers = files.source_tokenizer, files.target_tokenizer
     starts = np.zeros(tokenizers[0].vocab_size + 1, np.int64)
     content = shortlist_content(starts, np.zeros(0, np.int64), np.arange(9), tokenizers)

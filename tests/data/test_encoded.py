@@ -14,7 +14,7 @@ from transformer_cli.data.encoded import (
     encode_short_pairs,
     write_encoded,
 )
-from transformer_cli.data.pairs import SentencePair, rows_of
+from transformer_cli.data.pairs import SentencePair, rows_of_pairs
 from transformer_cli.text.tokenizer import SequenceFormat, train_tokenizer
 
 from .encoded_pairs import encoded_pairs
@@ -89,8 +89,8 @@ def test_ids_are_views_of_the_mapped_file(tmp_path: Path) -> None:
 def test_both_sides_end_with_the_end_symbol_unless_there_is_none() -> None:
     source, target = (train_tokenizer([text], TokenizerConfig()) for text in ("a b", "c d e"))
     pairs = [SentencePair("a b", "e"), SentencePair("b", "c d", 3)]
-    ended = encode_pairs(rows_of(pairs), source, target, SequenceFormat())
-    bare = encode_pairs(rows_of(pairs), source, target, SequenceFormat(has_end=False))
+    ended = encode_pairs(rows_of_pairs(pairs), source, target, SequenceFormat())
+    bare = encode_pairs(rows_of_pairs(pairs), source, target, SequenceFormat(has_end=False))
     assert ended.corpora.tolist() == [0, 3]
     for side, tokenizer in ((0, source), (1, target)):
         alone = [tokenizer.encode(pair[side]) for pair in pairs]
@@ -121,8 +121,8 @@ def test_pairs_with_too_many_ids_are_left_out() -> None:
     tokenizer = train_tokenizer(["a b c"], TokenizerConfig())
     pairs = [SentencePair("a b", "a"), SentencePair("a b c", "a"), SentencePair("a", "c" * 20_000)]
     pairs += [SentencePair("b", "b c")]
-    encoded, is_kept = encode_short_pairs(rows_of(pairs), (tokenizer, tokenizer), SequenceFormat(), 3)
+    encoded, is_kept = encode_short_pairs(rows_of_pairs(pairs), (tokenizer, tokenizer), SequenceFormat(), 3)
     assert is_kept.tolist() == [True, False, False, True]
-    expected = encode_pairs(rows_of([pairs[0], pairs[3]]), tokenizer, tokenizer, SequenceFormat())
+    expected = encode_pairs(rows_of_pairs([pairs[0], pairs[3]]), tokenizer, tokenizer, SequenceFormat())
     assert encoded.target.ids.tolist() == expected.target.ids.tolist()
     assert encoded.source.lengths.tolist() == [3, 2]

@@ -8,12 +8,12 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data.preparation import (
     FILE_NAME,
+    changed_data_error,
     changes,
-    digest_of,
     fingerprint,
+    fingerprint_digest,
     needs_other_tokenizers,
     read_seal,
-    refusal,
     seal,
 )
 
@@ -103,10 +103,10 @@ def test_a_setting_without_a_value_is_as_good_as_none() -> None:
 def test_the_hint_offers_only_what_can_be_done() -> None:
     settings = {"tokenizer.kind": "bpe", "a.tsv": "1"}
     other_corpus, other_kind = settings | {"a.tsv": "2"}, settings | {"tokenizer.kind": "unigram"}
-    assert "--accept-data-change" in str(refusal(Path("runs/a/data"), settings, other_corpus))
+    assert "--accept-data-change" in str(changed_data_error(Path("runs/a/data"), settings, other_corpus))
     assert not needs_other_tokenizers(settings, other_corpus)
-    assert "--accept-data-change" not in str(refusal(Path("runs/a/data"), settings, other_kind))
-    assert "--from-scratch" in str(refusal(Path("runs/a/data"), settings, other_kind))
+    assert "--accept-data-change" not in str(changed_data_error(Path("runs/a/data"), settings, other_kind))
+    assert "--from-scratch" in str(changed_data_error(Path("runs/a/data"), settings, other_kind))
     assert needs_other_tokenizers(settings, other_kind)
 
 
@@ -146,7 +146,7 @@ def test_a_missing_folder_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_holds_the_digest_of_the_fingerprint_and_none_of_its_names() -> None:
-    first = digest_of({"/home/canary/a": "1", "b": "2"})
+    first = fingerprint_digest({"/home/canary/a": "1", "b": "2"})
     assert len(first) == 64
-    assert first == digest_of({"b": "2", "/home/canary/a": "1"})
-    assert first != digest_of({"/home/canary/a": "1", "b": "3"})
+    assert first == fingerprint_digest({"b": "2", "/home/canary/a": "1"})
+    assert first != fingerprint_digest({"/home/canary/a": "1", "b": "3"})

@@ -166,7 +166,7 @@ def test_an_override_that_is_no_setting_is_told_from_one_for_training(run: Path,
 def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
     run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_files = inference.read_files
+    read_trained_files = inference.read_trained_files
     trained = load_run("saved", []).trained
     cases = (1500, None, True), (20, None, False), (None, None, False), (1500, "general", False)
     for planned, init_from, is_warned in cases:
@@ -174,8 +174,8 @@ def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
             update={"max_steps": planned, "max_epochs": 9, "init_from": init_from}
         )
         config = trained.config.model_copy(update={"training": training})
-        again = replace(read_files(trained.folder), config=config)
-        monkeypatch.setattr(inference, "read_files", lambda *_, found=again, **__: found)
+        again = replace(read_trained_files(trained.folder), config=config)
+        monkeypatch.setattr(inference, "read_trained_files", lambda *_, found=again, **__: found)
         caplog.clear()
         load_run("saved", [])
         assert ("step 1 of 1500 planned steps" in caplog.text) == is_warned

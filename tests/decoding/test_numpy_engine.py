@@ -17,7 +17,7 @@ import torch
 
 from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
 from transformer_cli.checkpoint.run_folder import MODEL_FILE
-from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, read_files
+from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, read_trained_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding import numpy_engine, pytorch_engine
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
@@ -48,7 +48,7 @@ def nobody(*_: Any) -> Any:
 @pytest.fixture(scope="module")
 def files() -> TrainedFiles:
     [checkpoint] = (RUN / "checkpoints").iterdir()
-    return read_files(checkpoint)
+    return read_trained_files(checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_it_finds_the_translations_and_scores_of_pytorch(
 def test_both_engines_read_a_checkpoint_in_bfloat16_as_the_same_model(tmp_path: Path, files: TrainedFiles) -> None:
     weights = {name: one.bfloat16() for name, one in mean_of_checkpoints([files.checkpoint]).items()}
     write_average(tmp_path / "half", [files.checkpoint], weights)
-    half = read_files(tmp_path / "half")
+    half = read_trained_files(tmp_path / "half")
     assert (
         2 * (tmp_path / "half" / MODEL_FILE).stat().st_size
         < 1.03 * (files.checkpoint.folder / MODEL_FILE).stat().st_size
@@ -265,7 +265,7 @@ def test_a_changed_file_of_weights_is_refused(files: TrainedFiles, tmp_path: Pat
     content[-1] ^= 1
     (copy / "model.safetensors").write_bytes(content)
     with pytest.raises(Exception, match=r"model\.safetensors"):
-        load_numpy_engine(read_files(copy), files.config, nobody)
+        load_numpy_engine(read_trained_files(copy), files.config, nobody)
 
 
 @pytest.mark.long

@@ -100,7 +100,7 @@ def test_scores_are_those_of_a_softmax_over_the_candidates() -> None:
     model = random_model(TOKENIZER).float()
     whole = PreparedTransformer(model, torch.float32)
     sources = [tuple(TOKENIZER.encode(line)) for line in ("uno due tre", "sette otto cinque")]
-    ids, is_allowed = SOME.of_batch(sources)
+    ids, is_allowed = SOME.restriction(sources)
     part = whole.restricted(torch.from_numpy(ids), torch.from_numpy(is_allowed))
     source_ids = torch.tensor(sources)
     with torch.inference_mode():

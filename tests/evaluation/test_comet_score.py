@@ -15,7 +15,7 @@ from transformer_cli.commands.validate import validate_command
 from transformer_cli.decoding.comet import load_comet
 from transformer_cli.evaluation.comet_score import measure_comet
 from transformer_cli.evaluation.metrics import Interval, Score
-from transformer_cli.evaluation.system_comparison import compare
+from transformer_cli.evaluation.system_comparison import compare_systems
 from transformer_cli.process.errors import DataError, UsageError
 
 from .scored_texts import REFERENCES, damaged, write_lines
@@ -124,9 +124,9 @@ def test_the_interval_and_the_p_value_are_those_of_a_bootstrap_of_means(
 def test_randomisation_is_possible_with_comet(folder: Path) -> None:
     model = load_comet(folder)
     measured = [measure_comet(model, SOURCES, lines, REFERENCES) for lines in (HYPOTHESES, OTHERS)]
-    [difference] = compare([measured[0]], [measured[1]], "other", "randomization").differences
+    [difference] = compare_systems([measured[0]], [measured[1]], "other", "randomization").differences
     assert 0 < difference.p_value <= 1
-    [same] = compare([measured[0]], [measured[0]], "same", "randomization").differences
+    [same] = compare_systems([measured[0]], [measured[0]], "same", "randomization").differences
     assert same.p_value == 1
 
 

@@ -35,7 +35,7 @@ from transformer_cli.evaluation.report import (
     ranked_sentences,
     word_differences,
 )
-from transformer_cli.evaluation.system_comparison import compare
+from transformer_cli.evaluation.system_comparison import compare_systems
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 
 from .scored_texts import REFERENCES, damaged
@@ -81,7 +81,7 @@ def page(part: DirectionReport, tmp_path_factory: pytest.TempPathFactory) -> Pag
         breakdowns=[by_number(part.measurements, "words", [3] * len(REFERENCES), LENGTHS)],
         calibration=calibration(np.array([0.2, 0.95]), np.array([False, True])),
         confidence=ConfidenceReport(0.25, [Quarter(60, 0.5, 33.3)]),
-        comparison=compare(part.measurements, other, EVIL),
+        comparison=compare_systems(part.measurements, other, EVIL),
     )
 
 

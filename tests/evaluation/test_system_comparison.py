@@ -3,7 +3,7 @@
 import pytest
 
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
-from transformer_cli.evaluation.system_comparison import compare
+from transformer_cli.evaluation.system_comparison import compare_systems
 
 from .scored_texts import REFERENCES, damaged
 
@@ -13,7 +13,7 @@ GOOD, BAD = damaged(REFERENCES, 0.1, seed=1), damaged(REFERENCES, 0.6, seed=2)
 
 def test_a_much_worse_system_differs_significantly_and_the_table_says_so() -> None:
     of = [measure_corpus(texts, REFERENCES, NAMES) for texts in (GOOD, BAD)]
-    comparison = compare(*of, "bad.txt")
+    comparison = compare_systems(*of, "bad.txt")
     bleu, wer, ratio = comparison.differences
     assert [bleu.value, wer.value] == [one.value for one in score_corpus(GOOD, REFERENCES, NAMES)[:2]]
     assert bleu.other == score_corpus(BAD, REFERENCES, NAMES)[0].value
@@ -32,16 +32,16 @@ def test_a_much_worse_system_differs_significantly_and_the_table_says_so() -> No
 def test_systems_that_differ_in_few_words_may_differ_by_chance() -> None:
     similar = [*GOOD[:-1], REFERENCES[-1]]
     of = [measure_corpus(texts, REFERENCES, ["bleu"]) for texts in (GOOD, similar)]
-    [bleu] = compare(*of, "similar.txt").differences
+    [bleu] = compare_systems(*of, "similar.txt").differences
     assert bleu.p_value > 0.05
-    assert not compare(*of, "similar.txt").lines()[-1].endswith("*")
+    assert not compare_systems(*of, "similar.txt").lines()[-1].endswith("*")
 
 
 @pytest.mark.long
 def test_the_other_test_finds_the_same_in_these_systems_and_is_named() -> None:
     names = ("bleu", "chrf", "ter", "cer", "wer", "exact_match", "unknown", "length_ratio")
     of = [measure_corpus(texts, REFERENCES, names) for texts in (GOOD, BAD)]
-    comparison = compare(*of, "bad.txt", "randomization")
+    comparison = compare_systems(*of, "bad.txt", "randomization")
     assert comparison.lines()[0] == ("against bad.txt: approximate randomization, 10,000 samples; * for p < 0.05")
     assert (comparison.as_json()["test"], comparison.as_json()["samples"]) == (
         "randomization",
@@ -60,5 +60,5 @@ def test_a_few_sentences_that_differ_are_not_significant(num_different: int, at_
     rows = [row for row, line in enumerate(first) if "birra" in line][:num_different]
     better = [REFERENCES[row] if row in rows else line for row, line in enumerate(first)]
     of = [measure_corpus(texts, REFERENCES, ["wer"]) for texts in (better, first)]
-    [wer] = compare(*of, "first.txt", "randomization").differences
+    [wer] = compare_systems(*of, "first.txt", "randomization").differences
     assert wer.p_value == at_least  # of 2^K exchanges, all or none are as good as this

@@ -59,7 +59,7 @@ def test_words_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) ->
         counts.add([*rare[batch : batch + 20], "The,", "cat-the."], [*[1] * 20, 3, 2])
         assert len(counts._pieces) <= 50 + 22
         assert len(counts._words) <= 100 + 2 * (50 + 22)
-    found = counts.of_words()
+    found = counts.word_counts()
     assert (found["the"], found["cat"]) == (5 * 500, 2 * 500)
 
 
@@ -67,7 +67,7 @@ def test_the_signs_of_a_language_without_spaces_are_counted_at_once() -> None:
     counts = WordCounts("zh")
     counts.add(["我有猫。", "我A1"], [2, 3])
     assert len(counts._pieces) <= len(set("我有猫。A1")), "no sentence is kept"
-    assert counts.of_words() == {"我": 5, "有": 2, "猫": 2, "a": 3}
+    assert counts.word_counts() == {"我": 5, "有": 2, "猫": 2, "a": 3}
 
 
 def test_the_turkish_capital_with_a_dot_is_that_letter() -> None:
@@ -199,7 +199,7 @@ def test_what_never_belonged_to_a_common_noun_in_training_is_named(source: str, 
     words = re.findall(r"\w+", "the dogs house is big my s name anna it and that he said")
     counts.add(words, [1] * len(words))
     counts.add_possessed(["What's your boss's name?", "It's big.", "Anna's house."])
-    known = {**counts.of_words(), "dog": 1, KNOWS_POSSESSED: 1}
+    known = {**counts.word_counts(), "dog": 1, KNOWS_POSSESSED: 1}
     assert unseen_words(source, "", SeenWords.of(known), "en-GB") == expected
     assert unseen_words(source, "", SeenWords.of(known), "nl") == ()
     del known[KNOWS_POSSESSED]  # a list of an earlier version
@@ -219,7 +219,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> SeenWords:
     monkeypatch.setattr(seen_words, "_FEWEST_WORDS", 100)
     counts = WordCounts("fr", knows_numbers=True)
     counts.add([*FRENCH, "chanter,", "halle", "20kilos", "\u00e9l\u00e8ve"], [1] * (len(FRENCH) + 4))
-    found = written_words(counts.of_words())
+    found = written_words(counts.word_counts())
     assert found is not None
     return found
 
@@ -247,7 +247,7 @@ def test_words_that_are_made_up_are_found(
 ) -> None:
     counts = WordCounts("fr")
     counts.add(["et"], [1])
-    known = replace(written.joined(SeenWords.of(counts.of_words())), endings=written.endings)
+    known = replace(written.joined(SeenWords.of(counts.word_counts())), endings=written.endings)
     assert made_up_words(source, translation, known) == made_up
 
 

@@ -138,7 +138,7 @@ class Comparison:
         return [every[i * (len(every) - 1) // last] for i in range(MAX_STEPS_OF_A_CURVE)]
 
 
-def compare(folders: Sequence[Path], runs_folder: Path = RUNS) -> Comparison:
+def compare_runs(folders: Sequence[Path], runs_folder: Path = RUNS) -> Comparison:
     """Compare the runs in these folders.
 
     Args:

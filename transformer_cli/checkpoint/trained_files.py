@@ -331,7 +331,7 @@ def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
     return SeenLengths(math.ceil(_LONGEST_IN_MEANS * num_tokens / num_sentences), ratio)
 
 
-def read_files(folder: Path) -> TrainedFiles:
+def read_trained_files(folder: Path) -> TrainedFiles:
     """Read config and tokenizers of one checkpoint folder.
 
     Raises:
@@ -467,7 +467,7 @@ def load_trained(folder: Path, *, which: Which = "best") -> TrainedModel:
 
 
 def _load(folder: Path) -> TrainedModel:
-    return load_weights(read_files(folder))
+    return load_weights(read_trained_files(folder))
 
 
 def load_weights(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]] | None = None) -> TrainedModel:

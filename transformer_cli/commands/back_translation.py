@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.recorded_steps import Steps, chosen_languages, digest_of
+from transformer_cli.commands.recorded_steps import Steps, chosen_languages, digest_of_file
 from transformer_cli.commands.synthetic_corpus import (
     CandidateChoice,
     GivenText,
     RealPairs,
     Writer,
+    bytes_of_lines,
     choose,
     config_of_folder,
     cost_lines,
     given_text,
     held_out_entries,
-    lines_of,
+    lines_of_text_file,
     new_sentences,
     one_direction,
-    read_lines,
     read_n_best,
     real_entries,
     swapped,
@@ -56,7 +56,7 @@ def back_translated(
     given_texts = [given_text(one) for one in texts]
     direction = one_direction(given)
     languages = chosen_languages(runs, direction.reverse, "--run")
-    of_judge = chosen_languages([judge] if judge else [], direction, "--judge")
+    judge_languages = chosen_languages([judge] if judge else [], direction, "--judge")
     writer = Writer(
         tuple(runs or [f"{given.name}-reverse"]),
         tuple(teacher_overrides),
@@ -65,7 +65,7 @@ def back_translated(
     )
     steps = Steps(place)
     real = write_real_pairs(given, place, steps)
-    choice = CandidateChoice(judge, dropped_share=dropped_share, languages=of_judge)
+    choice = CandidateChoice(judge, dropped_share=dropped_share, languages=judge_languages)
     way = BackTranslation(real, place, steps, given_texts, writer, num_best, choice)
     way.write_texts()
     way.check_translations(writer.conditions(num_best) if runs else writer.settings(num_best))
@@ -104,7 +104,7 @@ class BackTranslation:
 
         def work() -> None:
             paths = [self.folder / one["target_path"] for one in real_entries(self.real, self.folder)]
-            known = [line for path in paths for line in read_lines(path)]
+            known = [line for path in paths for line in lines_of_text_file(path)]
             held_out = [pair.target for pairs in self.real.held_out.values() for pair in pairs]
             most = self.real.config.applied_cleaning.max_words or 250
             found = new_sentences(self.texts, known, held_out, max_words=most)
@@ -114,9 +114,9 @@ class BackTranslation:
                     hint="give text of the target language from elsewhere",
                 )
             for path, lines in zip(outputs, found, strict=True):
-                replace_file(path, lines_of(lines))
+                replace_file(path, bytes_of_lines(lines))
 
-        conditions = {str(one.path): digest_of(one.path) for one in self.texts}
+        conditions = {str(one.path): digest_of_file(one.path) for one in self.texts}
         self.steps.run("texts", conditions, outputs, work, is_fixed=True)
 
     def check_translations(self, conditions: dict[str, Any]) -> None:
@@ -146,14 +146,14 @@ class BackTranslation:
         outputs = self._pairs(number)
 
         def work() -> dict[str, Any]:
-            lines, candidates = read_lines(text), list(read_n_best(n_best))
+            lines, candidates = lines_of_text_file(text), list(read_n_best(n_best))
             likelihoods = None
             if self.choice.judge is not None:
                 output = self.folder / f"text-{number}.likelihoods.txt"
                 likelihoods = write_likelihoods(lines, candidates, output, self.choice)
             chosen = choose(lines, (), candidates, likelihoods, self.choice.dropped_share)
-            replace_file(outputs[0], lines_of(chosen.texts))
-            replace_file(outputs[1], lines_of(lines[row] for row in chosen.rows))
+            replace_file(outputs[0], bytes_of_lines(chosen.texts))
+            replace_file(outputs[1], bytes_of_lines(lines[row] for row in chosen.rows))
             return {"pairs": len(chosen.rows)}
 
         step, conditions = f"choose {text.stem}", self.choice.conditions(n_best)

@@ -178,7 +178,7 @@ def calibrated_run(
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
         pipeline, words = _with_seen_words(pipeline, loaded, folder, [pair.source for pair in pairs])
-        of_pairs = replace(
+        pair_translator = replace(
             translator,
             pipeline=pipeline,
             estimates=True,
@@ -186,7 +186,7 @@ def calibrated_run(
             reverse=reverse,
             reports_lines=source is not None,
         )
-        translations = list(of_pairs.translate([pair.source for pair in pairs]))
+        translations = list(pair_translator.translate([pair.source for pair in pairs]))
     texts, references = [each.text for each in translations], [pair.target for pair in pairs]
     metric, below, share, certainty = promise
     direction = translator.pipeline.languages
@@ -202,8 +202,8 @@ def calibrated_run(
         "reads_seen_words": words is None,  # the record of the run
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    if reverse is not None and of_pairs.load_reader is not None:
-        conditions["reverse_step"] = of_pairs.load_reader(reverse).step
+    if reverse is not None and pair_translator.load_reader is not None:
+        conditions["reverse_step"] = pair_translator.load_reader(reverse).step
     promised = QualityPromise(metric, below, share, certainty)
     found = calibrated(
         translations,
@@ -280,7 +280,7 @@ def _with_seen_words(
         return pipeline, None
     if (seen := words_seen_by_training(loaded, folder)) is not None:
         return replace(pipeline, seen_words=seen), None
-    words, in_two_lines = _of_calibration(pipeline, sources)
+    words, in_two_lines = _calibration_words(pipeline, sources)
     return replace(pipeline, seen_words=in_two_lines), words
 
 
@@ -291,7 +291,13 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     the records of the data are lost, the digest in the checkpoint tells whether it has changed.
     """
     from transformer_cli.checkpoint.run_folder import IMPORTED
-    from transformer_cli.data.preparation import changes, digest_of, fingerprint, read_claim, seen_words_of_corpus
+    from transformer_cli.data.preparation import (
+        changes,
+        fingerprint,
+        fingerprint_digest,
+        read_claim,
+        seen_words_of_corpus,
+    )
     from transformer_cli.process.errors import TfmError
     from transformer_cli.text.seen_words import write_seen_words
 
@@ -301,7 +307,7 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     try:
         trained_on, now = folder.data_of_training() or read_claim(folder.data_folder), fingerprint(loaded.config)
         changed = changes(trained_on, now) if trained_on else []
-        is_other = not trained_on and loaded.trained.checkpoint.manifest.data_fingerprint != digest_of(now)
+        is_other = not trained_on and loaded.trained.checkpoint.manifest.data_fingerprint != fingerprint_digest(now)
         if not changed and not is_other:
             words = seen_words_of_corpus(loaded.config)
             if words is not None:
@@ -322,7 +328,7 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     return None
 
 
-def _of_calibration(pipeline: TextPipeline, sources: Sequence[str]) -> tuple[SeenWords, Container[str]]:
+def _calibration_words(pipeline: TextPipeline, sources: Sequence[str]) -> tuple[SeenWords, Container[str]]:
     """The words of a calibration text, and those of them that count as seen while it is translated: they are in two lines or more."""
     from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, word_pattern
 

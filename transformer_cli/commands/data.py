@@ -129,8 +129,8 @@ def _tag_lines(config: Config) -> list[str]:
     from transformer_cli.text.normalization import REVERSED
 
     sequences = SequenceFormat.of(config.data)
-    of_languages = dict(zip(sequences.tags, config.data.directions, strict=False))
-    lines = [f"  {tag}  to translate into {one.target}" for tag, one in of_languages.items()]
+    directions = dict(zip(sequences.tags, config.data.directions, strict=False))
+    lines = [f"  {tag}  to translate into {one.target}" for tag, one in directions.items()]
     lines += [
         f"  {tag}  in the training pairs of data.corpora.{number}"
         for number, tag in enumerate(sequences.corpus_tags)

@@ -66,13 +66,13 @@ def diversify_command(
 ) -> None:
     """Make training pairs of what several models of both directions write. The same command continues after an interruption."""
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.recorded_steps import Steps, digest_of
+    from transformer_cli.commands.recorded_steps import Steps, digest_of_file
     from transformer_cli.commands.synthetic_corpus import (
         Writer,
+        bytes_of_lines,
         config_of_folder,
         cost_lines,
         held_out_entries,
-        lines_of,
         one_direction,
         read_n_best,
         real_entries,
@@ -86,7 +86,7 @@ def diversify_command(
     from transformer_cli.storage import replace_file
 
     given = load_config(config, overrides or [])
-    of_models = given if model_config is None else load_config(model_config, overrides or [])
+    models_config = given if model_config is None else load_config(model_config, overrides or [])
     name = f"{given.name}-diversified"
     place = folder or Path(name)
     direction = one_direction(given)
@@ -95,7 +95,7 @@ def diversify_command(
     real = write_real_pairs(given, place, steps)
     entries = real_entries(real, place)
     held_out = held_out_entries(real)
-    trained = [] if run else _configs(given, of_models, place, [*entries, *held_out], models)
+    trained = [] if run else _configs(given, models_config, place, [*entries, *held_out], models)
     writers = named or [
         (Writer((settings.name,), tuple(teacher_overrides or ())), is_reversed) for settings, is_reversed in trained
     ]
@@ -116,9 +116,9 @@ def diversify_command(
             translate_file(source, n_best, writer, 1, steps, name=f"translate {stem}")
 
             def work(n_best: Path = n_best, output: Path = output) -> None:
-                replace_file(output, lines_of(found[0].text for found in read_n_best(n_best)))
+                replace_file(output, bytes_of_lines(found[0].text for found in read_n_best(n_best)))
 
-            steps.run(f"write {stem}", {"n_best": digest_of(n_best)}, [output], work)
+            steps.run(f"write {stem}", {"n_best": digest_of_file(n_best)}, [output], work)
             origin = f"the {read}s of {entry['origin']}, translated by {writer.describe()}"
             made.append({**entry, f"{written}_path": output.name, "origin": origin})
     settings = config_of_folder(given, place, [*entries, *made, *held_out], name=name)
@@ -192,14 +192,14 @@ def _writers(runs: Sequence[str], direction: "Direction", overrides: Sequence[st
     Raises:
         UsageError: a run has neither direction.
     """
-    from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
+    from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_trained_files
     from transformer_cli.commands.recorded_steps import ONLY, Languages
     from transformer_cli.commands.synthetic_corpus import Writer
     from transformer_cli.process.errors import UsageError
 
     found = []
     for run in runs:
-        directions = first_usable(find_run(run), read_files).config.data.directions
+        directions = first_usable(find_run(run), read_trained_files).config.data.directions
         fitting = [one for one in (direction, direction.reverse) if one in directions]
         if not fitting:
             raise UsageError(
@@ -213,7 +213,7 @@ def _writers(runs: Sequence[str], direction: "Direction", overrides: Sequence[st
 
 def _configs(
     given: "Config",
-    of_models: "Config",
+    models_config: "Config",
     folder: Path,
     entries: Sequence[Mapping[str, Any]],
     num_models: int,
@@ -225,7 +225,7 @@ def _configs(
     for number in range(1, num_models + 1):
         for way, is_reversed in (("forward", False), ("reverse", True)):
             settings = config_of_folder(
-                of_models.model_copy(update={"data": given.data}),
+                models_config.model_copy(update={"data": given.data}),
                 folder,
                 swapped(entries) if is_reversed else entries,
                 name=f"{given.name}-{way}-{number}",

@@ -20,7 +20,7 @@ def doctor_command(as_json: JsonOption = False) -> None:
     It says why a GPU, or the kernels in C, are not used.
     """
     facts = found_facts()
-    show(facts, lines_of(facts), as_json=as_json)
+    show(facts, fact_lines(facts), as_json=as_json)
 
 
 def found_facts() -> dict[str, Any]:
@@ -71,7 +71,7 @@ def found_facts() -> dict[str, Any]:
     }
 
 
-def lines_of(facts: dict[str, Any]) -> list[str]:
+def fact_lines(facts: dict[str, Any]) -> list[str]:
     """The facts as a table."""
     from transformer_cli.acceleration.native_kernels import PRICE_OF_NONE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint.run_folder import STEPS_FILE
-from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
+from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_trained_files
 from transformer_cli.config.data import Direction
 from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.storage import MANIFEST_NAME, make_folders
@@ -165,7 +165,7 @@ def _cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def digest_of(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
     """The SHA-256 of a file, for conditions."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -175,9 +175,9 @@ def digest_of_run(run: str) -> str:
     """The SHA-256 of the weights that a run translates with, for conditions; a CTranslate2 folder has its own."""
     folder = Path(run)
     if (folder / "model.bin").is_file():
-        return digest_of(folder / "model.bin")
-    files = first_usable(find_run(run), read_files)
-    return digest_of(files.folder / MANIFEST_NAME)
+        return digest_of_file(folder / "model.bin")
+    files = first_usable(find_run(run), read_trained_files)
+    return digest_of_file(files.folder / MANIFEST_NAME)
 
 
 class Languages(NamedTuple):
@@ -206,7 +206,7 @@ def chosen_languages(runs: Iterable[str], needed: Direction, option: str, given:
     """
     primary = [primary_language(one) for one in needed]
     for run in runs:
-        directions = first_usable(find_run(run), read_files).config.data.directions
+        directions = first_usable(find_run(run), read_trained_files).config.data.directions
         fitting = [
             one
             for one in directions

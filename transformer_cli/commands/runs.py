@@ -106,7 +106,7 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
     Raises:
         UsageError: fewer than two different runs are named.
     """
-    from transformer_cli.checkpoint.recorded_series import compare
+    from transformer_cli.checkpoint.recorded_series import compare_runs
     from transformer_cli.checkpoint.run_folder import name_of_run
 
     folders = _run_folders(names, runs_folder)
@@ -116,7 +116,7 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
             f"two different runs or more are compared, found {found_one}",
             hint="tfm runs lists them",
         )
-    found = compare(folders, runs_folder)
+    found = compare_runs(folders, runs_folder)
     lines = [
         *in_columns(_settings_rows(found)),
         "",

@@ -70,7 +70,7 @@ def score_command(
     from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
     from transformer_cli.evaluation.metrics import measure_corpus, splitting_language
     from transformer_cli.evaluation.seeds import scores_of_seeds, seed_lines
-    from transformer_cli.evaluation.system_comparison import compare
+    from transformer_cli.evaluation.system_comparison import compare_systems
 
     names = chosen_scores(scores)
     check_significance(significance, has_other=against is not None)
@@ -110,8 +110,8 @@ def score_command(
     }
     lines = [f"{_num_sentences(hypotheses)}; {intervals()}", *score_lines(found)]
     if seeds:
-        of_seeds = [measured, *map(measure, texts[after_references:after_seeds])]
-        over_seeds = scores_of_seeds(of_seeds)
+        seed_measurements = [measured, *map(measure, texts[after_references:after_seeds])]
+        over_seeds = scores_of_seeds(seed_measurements)
         figures["seeds"] = {
             "hypotheses": [str(path) for path in (hypothesis, *seeds)],
             "scores": [each.as_json() for each in over_seeds],
@@ -119,7 +119,7 @@ def score_command(
         lines += ["", *seed_lines(over_seeds)]
     if against:
         others = measure(texts[after_seeds])
-        comparison = compare(measured, others, str(against), significance or "bootstrap")
+        comparison = compare_systems(measured, others, str(against), significance or "bootstrap")
         figures["against"] = {"hypothesis": str(hypothesis), **comparison.as_json()}
         lines += ["", *comparison.lines()]
         if seeds:
@@ -157,7 +157,7 @@ def _lines_of_all(paths: Sequence[Path]) -> list[list[str]]:
     """
     if paths.count(STANDARD) > 1:
         raise UsageError("- (standard input) is given more than once")
-    texts = [lines_of(path, "tfm score") for path in paths]
+    texts = [given_lines(path, "tfm score") for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != len(texts[0]):
             raise DataError(
@@ -243,7 +243,7 @@ def target_language(given: str) -> str:
     return code
 
 
-def lines_of(path: Path, taker: str) -> list[str]:
+def given_lines(path: Path, taker: str) -> list[str]:
     """All lines of a file, compressed or not, of a pipe, or of standard input (-).
 
     Bytes that are not UTF-8 become U+FFFD, with a warning.

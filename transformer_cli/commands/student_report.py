@@ -53,10 +53,10 @@ def measured(
         pairs: held-out pairs.
         exported: the folder of `tfm export --to bergamot`; its files are the size of the student in int8.
     """
-    of_student = load_run(student, [*_ON_CPU, "runtime.precision=float32", "decoding.shortlist=null"])
-    systems = [*_teachers(teacher), *_students(student, of_student, exported)]
+    loaded_student = load_run(student, [*_ON_CPU, "runtime.precision=float32", "decoding.shortlist=null"])
+    systems = [*_teachers(teacher), *_students(student, loaded_student, exported)]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    pipeline = of_student.translator.pipeline
+    pipeline = loaded_student.translator.pipeline
     language = pipeline.languages.target
     rows, texts_of = list[dict[str, Any]](), list[list[str]]()
     for system in systems:
@@ -83,9 +83,9 @@ def measured(
             started_at = time.process_time()
             system.translate(sources[:MOST_COMPARED])
             seconds[number].append(time.process_time() - started_at)
-    for row, texts, of_system in zip(rows, texts_of, seconds, strict=True):
+    for row, texts, system_seconds in zip(rows, texts_of, seconds, strict=True):
         num_tokens = sum(len(pipeline.target_ids(text)) for text in texts[:MOST_COMPARED])
-        row["tokens_per_cpu_second"] = round(num_tokens / max(statistics.median(of_system), 1e-9))
+        row["tokens_per_cpu_second"] = round(num_tokens / max(statistics.median(system_seconds), 1e-9))
     return rows
 
 

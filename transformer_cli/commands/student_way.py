@@ -16,7 +16,7 @@ from transformer_cli.commands.recorded_steps import (
     Languages,
     Steps,
     chosen_languages,
-    digest_of,
+    digest_of_file,
     digest_of_run,
     require_direction_of_ctranslate2,
 )
@@ -28,23 +28,23 @@ from transformer_cli.commands.synthetic_corpus import (
     GivenText,
     RealPairs,
     Writer,
+    bytes_of_lines,
     choose,
     config_of_folder,
     given_text,
     held_out_entries,
     license_of_corpus,
-    lines_of,
+    lines_of_text_file,
     new_sentences,
     noisy_copy,
     one_direction,
     origin_of_corpus,
-    read_lines,
     read_n_best,
     real_entries,
     real_names,
     train_run,
     translate_file,
-    translation_conditions,
+    translated_file_conditions,
     write_alignments,
     write_config,
     write_likelihoods,
@@ -113,7 +113,7 @@ def opened_way(
         license=license_of_teacher,
     )
     _check_teacher(writer, given.name, config, steps)
-    writer, choice, aligners, of_aligners = _directed(
+    writer, choice, aligners, aligner_languages = _directed(
         one_direction(given), writer, judge, dropped_share, aligner, align=align
     )
     if align and not aligners:
@@ -129,7 +129,7 @@ def opened_way(
         choice=choice,
         has_real=has_real,
         aligners=aligners,
-        of_aligners=of_aligners,
+        aligner_languages=aligner_languages,
         measures_anew=[*steps] == ["measure"],
     )
 
@@ -177,8 +177,8 @@ def _directed(
         writer = replace(writer, to=chosen.to, from_=chosen.from_)
     elif writer.is_ctranslate2:
         require_direction_of_ctranslate2(Path(writer.runs[0]), direction, "--teacher")
-    of_judge = chosen_languages([judge] if judge else [], direction.reverse, "--judge")
-    choice = CandidateChoice(judge, dropped_share, of_judge)
+    judge_languages = chosen_languages([judge] if judge else [], direction.reverse, "--judge")
+    choice = CandidateChoice(judge, dropped_share, judge_languages)
     if not align:
         return writer, choice, (), chosen
     if aligner is None:
@@ -199,7 +199,7 @@ class StudentWay:
     choice: CandidateChoice
     has_real: bool
     aligners: tuple[str, ...]
-    of_aligners: Languages
+    aligner_languages: Languages
     measures_anew: bool
     """Although it is measured already."""
     _done: set[StudentStep] = field(default_factory=set)
@@ -226,7 +226,7 @@ class StudentWay:
             self.steps.check("sources", self._conditions_of_sources())
         elif step == "translate":
             self._require(N_BEST, step)
-            conditions = translation_conditions(self._path(SOURCES), self.writer, self.num_best)
+            conditions = translated_file_conditions(self._path(SOURCES), self.writer, self.num_best)
             self.steps.check("translate sources", conditions)
         elif step == "choose":
             for name in self._parts()[0]:
@@ -265,17 +265,17 @@ class StudentWay:
             held_out = [pair.source for found in real.held_out.values() for pair in found]
             most = self.config.applied_cleaning.max_words or 250
             further = new_sentences(self.texts, known, held_out, max_words=most)
-            replace_file(outputs[1], lines_of(target for _, target, _ in pairs))
-            replace_file(outputs[0], lines_of([*known, *(line for one in further for line in one)]))
-            counts = [len(read_lines(self._path(f"{name}.source"))) for name in self._names()]
+            replace_file(outputs[1], bytes_of_lines(target for _, target, _ in pairs))
+            replace_file(outputs[0], bytes_of_lines([*known, *(line for one in further for line in one)]))
+            counts = [len(lines_of_text_file(self._path(f"{name}.source"))) for name in self._names()]
             return {"of_corpora": counts, "of_texts": [len(one) for one in further]}
 
         self.steps.run("sources", self._conditions_of_sources(), outputs, work, is_fixed=True)
 
     def _conditions_of_sources(self) -> dict[str, Any]:
         return {
-            "corpora": {name: digest_of(self._path(f"{name}.source")) for name in self._names()},
-            "texts": {str(one.path): digest_of(one.path) for one in self.texts},
+            "corpora": {name: digest_of_file(self._path(f"{name}.source")) for name in self._names()},
+            "texts": {str(one.path): digest_of_file(one.path) for one in self.texts},
         }
 
     def _names(self) -> list[str]:
@@ -286,8 +286,8 @@ class StudentWay:
             (source, target, name)
             for name in self._names()
             for source, target in zip(
-                read_lines(self._path(f"{name}.source")),
-                read_lines(self._path(f"{name}.target")),
+                lines_of_text_file(self._path(f"{name}.source")),
+                lines_of_text_file(self._path(f"{name}.target")),
                 strict=True,
             )
         ]
@@ -305,7 +305,7 @@ class StudentWay:
         judge = self.choice.judge
 
         def work() -> dict[str, Any]:
-            sources, given = read_lines(source), read_lines(references)
+            sources, given = lines_of_text_file(source), lines_of_text_file(references)
             candidates = list(read_n_best(n_best))
             likelihoods = None
             if judge is not None and len(sources) > len(given):
@@ -324,8 +324,8 @@ class StudentWay:
             start, kept = 0, []
             for name, size in zip(names, sizes, strict=True):
                 rows = [row for row in range(start, start + size) if row in texts]
-                replace_file(self._path(f"{name}.source"), lines_of(sources[row] for row in rows))
-                replace_file(self._path(f"{name}.target"), lines_of(texts[row] for row in rows))
+                replace_file(self._path(f"{name}.source"), bytes_of_lines(sources[row] for row in rows))
+                replace_file(self._path(f"{name}.target"), bytes_of_lines(texts[row] for row in rows))
                 kept.append(len(rows))
                 start += size
             return {"kept": dict(zip(names, kept, strict=True)), "of": sum(sizes)}
@@ -356,14 +356,14 @@ class StudentWay:
                     target,
                     output,
                     self.aligners,
-                    languages=self.of_aligners,
+                    languages=self.aligner_languages,
                 )
                 if noise is None:
                     continue
-                sides = read_lines(source), read_lines(target), read_lines(output)
+                sides = lines_of_text_file(source), lines_of_text_file(target), lines_of_text_file(output)
                 noisy = noisy_copy(*sides, noise, self.config.seed)
                 for side, lines in zip(("source", "target", "alignment"), noisy, strict=True):
-                    replace_file(self._path(f"noisy-{name}.{side}"), lines_of(lines))
+                    replace_file(self._path(f"noisy-{name}.{side}"), bytes_of_lines(lines))
                 num_noisy[name] = len(noisy.sources)
             return {"noisy": num_noisy}
 
@@ -380,7 +380,7 @@ class StudentWay:
     def _conditions_of_alignment(self) -> dict[str, Any]:
         noise, files = self.config.training.noise, self._taught_files()
         return {
-            "pairs": {name: [digest_of(path) for path in paths] for name, paths in files.items()},
+            "pairs": {name: [digest_of_file(path) for path in paths] for name, paths in files.items()},
             "aligner": [digest_of_run(one) for one in self.aligners],
             "noise": None if noise is None else noise.model_dump(),
         }

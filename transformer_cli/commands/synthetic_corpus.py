@@ -23,7 +23,7 @@ from transformer_cli.commands.recorded_steps import (
     Cost,
     Languages,
     Steps,
-    digest_of,
+    digest_of_file,
     digest_of_run,
 )
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
@@ -97,11 +97,11 @@ def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
         )
     )
     splits = {str(split): found.pairs for split, found in held_out.items() if found.pairs}
-    by_name = {corpus_name(number): found for number, found in _by_corpus(pairs).items()} | splits
+    by_name = {real_corpus_name(number): found for number, found in _by_corpus(pairs).items()} | splits
     texts = dict[str, bytes]()
-    for name, of_name in by_name.items():
-        texts[f"{name}.source"] = lines_of(pair.source for pair in of_name)
-        texts[f"{name}.target"] = lines_of(pair.target for pair in of_name)
+    for name, named_pairs in by_name.items():
+        texts[f"{name}.source"] = bytes_of_lines(pair.source for pair in named_pairs)
+        texts[f"{name}.target"] = bytes_of_lines(pair.target for pair in named_pairs)
     conditions = {name: hashlib.sha256(content).hexdigest() for name, content in texts.items()}
 
     def write() -> dict[str, Any]:
@@ -113,7 +113,7 @@ def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
     return RealPairs(config, len(pairs), splits)
 
 
-def corpus_name(number: int) -> str:
+def real_corpus_name(number: int) -> str:
     """The beginning of the names of the files of a corpus of the config."""
     return f"real-{number}"
 
@@ -175,12 +175,12 @@ def held_out_entries(real: RealPairs) -> list[dict[str, Any]]:
     ]
 
 
-def lines_of(texts: Iterable[str]) -> bytes:
+def bytes_of_lines(texts: Iterable[str]) -> bytes:
     """One text a line; line breaks inside a text become spaces."""
     return "".join(f"{' '.join(text.splitlines())}\n" for text in texts).encode()
 
 
-def read_lines(path: Path) -> list[str]:
+def lines_of_text_file(path: Path) -> list[str]:
     """The lines of a text file, which may be compressed; bytes that are not UTF-8 become U+FFFD."""
     check_input(path)
     with opened_lines(path, warns=False) as windows:
@@ -223,7 +223,7 @@ def new_sentences(
     found, num_held_out = list[list[str]](), 0
     for text in texts:
         kept, num_unreadable = list[str](), 0
-        for line in map(str.strip, read_lines(text.path)):
+        for line in map(str.strip, lines_of_text_file(text.path)):
             if UNREADABLE in line:
                 num_unreadable += 1
                 continue
@@ -281,7 +281,7 @@ class Writer:
     def conditions(self, num_best: int) -> dict[str, Any]:
         """What the translations depend on, beside the text."""
         if self.file is not None:
-            return {"translations": digest_of(self.file)}
+            return {"translations": digest_of_file(self.file)}
         return {
             "models": [digest_of_run(run) for run in self.runs],
             **self.settings(num_best),
@@ -340,14 +340,14 @@ def translate_file(
             )
             translate_lines(source, output, options)
 
-    conditions = translation_conditions(source, writer, num_best)
+    conditions = translated_file_conditions(source, writer, num_best)
     name = name or f"translate {source.stem}"
     steps.run(name, conditions, [output], work, is_fixed=True)
 
 
-def translation_conditions(source: Path, writer: Writer, num_best: int) -> dict[str, Any]:
+def translated_file_conditions(source: Path, writer: Writer, num_best: int) -> dict[str, Any]:
     """What `translate_file` makes its file from."""
-    return {"source": digest_of(source), **writer.conditions(num_best)}
+    return {"source": digest_of_file(source), **writer.conditions(num_best)}
 
 
 class Candidate(NamedTuple):
@@ -367,7 +367,7 @@ def read_n_best(path: Path) -> Iterator[list[Candidate]]:
         DataError: a line is not rank, tab, score, tab, text.
     """
     candidates = list[Candidate]()
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines_of_text_file(path), start=1):
         found = _N_BEST_LINE.fullmatch(line)
         if found is None:
             raise DataError(
@@ -388,7 +388,7 @@ _MOSES_HINT = "write: number of the source from 0 ||| translation ||| features |
 
 def _foreign_n_best(path: Path, source: Path) -> bytes:
     """The translations of another program: a line each, an n-best list of tfm, or one as Moses and Marian write it."""
-    lines, num_sources = read_lines(path), len(read_lines(source))
+    lines, num_sources = lines_of_text_file(path), len(lines_of_text_file(source))
     hint = f"translate {source}: line N of the translations belongs to line N of that file"
     _require_readable(path, lines)
     if lines and _N_BEST_LINE.fullmatch(lines[0]):
@@ -465,9 +465,9 @@ def _plain(text: str) -> str:
 
 def _translate_with_ctranslate2(source: Path, output: Path, folder: Path, num_best: int) -> None:
     teacher = resolve_name(CTRANSLATE2_TEACHER)(folder)
-    conditions = {"model": digest_of(folder / "model.bin"), "n_best": num_best}
+    conditions = {"model": digest_of_file(folder / "model.bin"), "n_best": num_best}
     with opened_unfinished(output, conditions) as unfinished:
-        windows = ([(line,) for line in window] for window in _windows(read_lines(source), WINDOW_LINES))
+        windows = ([(line,) for line in window] for window in _windows(lines_of_text_file(source), WINDOW_LINES))
         for window in unfinished.remaining(windows):
             lines = [
                 f"{rank}\t{score:.6f}\t{_plain(text)}\n"
@@ -500,7 +500,7 @@ class CandidateChoice:
     def conditions(self, n_best: Path) -> dict[str, Any]:
         """What the choice among these candidates depends on."""
         return {
-            "n_best": digest_of(n_best),
+            "n_best": digest_of_file(n_best),
             "judge": None if self.judge is None else digest_of_run(self.judge),
             "drop": self.dropped_share,
         }
@@ -587,7 +587,7 @@ def write_likelihoods(
                 found = pair_likelihoods(translator, window)
                 lines = [f"{one.log_probability / max(1, one.num_tokens):.6f}\n" for one in found]
                 unfinished.write("".join(lines).encode())
-    values = map(float, read_lines(output))
+    values = map(float, lines_of_text_file(output))
     return [list(islice(values, len(row))) for row in candidates]
 
 
@@ -606,13 +606,13 @@ def write_alignments(
     loaded: LoadedRun = load_run(aligner, [], command="align")
     translator = loaded.translator.towards(*languages)
     engine: Any = translator.engine
-    of_pairs = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True)
-    pairs = list(zip(read_lines(source), read_lines(target), strict=True))
+    pair_aligner = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True)
+    pairs = list(zip(lines_of_text_file(source), lines_of_text_file(target), strict=True))
     names = [aligner] if isinstance(aligner, str) else aligner
     conditions = {"aligner": " ".join(map(digest_of_run, names))}
     with opened_unfinished(output, conditions) as unfinished:
         for window in unfinished.remaining(_windows(pairs, WINDOW_LINES)):
-            lines = [f"{pharaoh(one.links)}\n" for one in of_pairs.align(window)]
+            lines = [f"{pharaoh(one.links)}\n" for one in pair_aligner.align(window)]
             unfinished.write("".join(lines).encode())
 
 

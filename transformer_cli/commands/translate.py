@@ -273,19 +273,19 @@ def translate_command(
         resume=resume,
         as_json=as_json,
     )
-    of_input = None if sentences and (memory or glossary) else encoding
-    if of_input and (memory or glossary) and input_file is not None and input_file.is_file():
+    text_encoding = None if sentences and (memory or glossary) else encoding
+    if text_encoding and (memory or glossary) and input_file is not None and input_file.is_file():
         beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
-        of_input = beside(input_file.read_bytes(), encoding)
+        text_encoding = beside(input_file.read_bytes(), encoding)
     if sentences and len(sentences) > 1 and _are_words_of_one(sentences):
         logger.warning("each argument is a sentence of its own: write one sentence in quotation marks")
-    if input_file or document_format or columns or values or of_input:
+    if input_file or document_format or columns or values or text_encoding:
         document = resolve_name(f"{DOCUMENTS}:chosen_document")(
             input_file,
             document_format,
             columns=columns,
             values=values or [],
-            encoding=of_input,
+            encoding=text_encoding,
             has_text=bool(sentences),
         )
         if document is not None:

@@ -150,13 +150,13 @@ def translate_lines(
         # Lone surrogates, which Python makes of bytes that are not UTF-8, become U+FFFD.
         texts = [os.fsencode(each).decode("utf-8", errors="replace") for each in given]
         batches = nullcontext([texts[at : at + WINDOW_LINES] for at in range(0, len(texts), WINDOW_LINES)])
-    of_file = given if isinstance(given, Path) else None
-    _write_translations(batches, of_file, output, loaded, translator, options)
+    input_file = given if isinstance(given, Path) else None
+    _write_translations(batches, input_file, output, loaded, translator, options)
 
 
 def _write_translations(
     batches: AbstractContextManager[Iterable[list[str]]],
-    of_file: Path | None,
+    input_file: Path | None,
     output: Path | None,
     loaded: LoadedRun,
     translator: Translator,
@@ -166,7 +166,7 @@ def _write_translations(
 
     Args:
         batches: the lines of the input, when it is opened.
-        of_file: the file in which they stand; None: arguments, or standard input.
+        input_file: the file in which they stand; None: arguments, or standard input.
     """
     unknown_words, num_from_memory = UnknownWords(), 0
     glossary_use = GlossaryUse() if options.glossary is not None else None
@@ -184,7 +184,7 @@ def _write_translations(
             windows, write = unfinished.remaining(windows), unfinished.write
         else:
             write = opened.enter_context(opened_output(output))
-        advance = opened.enter_context(_progress(of_file, output, num_done))
+        advance = opened.enter_context(_progress(input_file, output, num_done))
         for window in windows:
             translations = translator.translate_window(window, with_details=options.any_details)
             data = output_bytes(window, translations, translator.pipeline, options, output)
@@ -402,11 +402,11 @@ def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iter
                 f"{path}: it ends after line {len(prefixes)}, but the input has more lines",
                 hint=_PREFIXES_HINT,
             )
-        of_window: Iterable[str] = repeat(options.prefix or "")
+        window_prefixes: Iterable[str] = repeat(options.prefix or "")
         if prefixes is not None:
-            of_window = prefixes[numbers.start : numbers.stop]
+            window_prefixes = prefixes[numbers.start : numbers.stop]
         lines = []
-        for number, line, prefix in zip(numbers, window, of_window, strict=False):
+        for number, line, prefix in zip(numbers, window, window_prefixes, strict=False):
             text = line.removesuffix("\r")
             # A blank prefix, such as the "\r" of a file from Windows, is none.
             beginning = prefix.strip()
@@ -537,9 +537,9 @@ def _details(details: LineDetails, pipeline: TextPipeline, options: TranslateOpt
     if options.details or options.attention:
         parts = [_part(part, pipeline) for part in details.parts]
         if options.attention:
-            for part, of_part in zip(details.parts, parts, strict=True):
+            for part, part_facts in zip(details.parts, parts, strict=True):
                 weights = part.explanation.attention.tolist()
-                of_part["attention"] = [[_rounded(weight) for weight in row] for row in weights]
+                part_facts["attention"] = [[_rounded(weight) for weight in row] for row in weights]
         facts["parts"] = parts
     return facts
 
@@ -776,22 +776,22 @@ def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) ->
 
 
 @contextmanager
-def _progress(of_file: Path | None, output: Path | None, num_done: int) -> Iterator[Callable[[int], object]]:
+def _progress(input_file: Path | None, output: Path | None, num_done: int) -> Iterator[Callable[[int], object]]:
     """A bar on standard error; yields a function that advances it by a number of lines.
 
     Nothing is shown unless the input is a file, standard error is a terminal, and the translations go elsewhere: into a
     file or a pipe.
 
     Args:
-        of_file: the file of the input, if it is one.
+        input_file: the file of the input, if it is one.
         output: the file of the translations; None: standard output.
         num_done: the number of lines that are done already.
     """
     goes_elsewhere = output is not None or not sys.stdout.isatty()
-    if of_file is None or not (is_regular_file(of_file) and goes_elsewhere and sys.stderr.isatty()):
+    if input_file is None or not (is_regular_file(input_file) and goes_elsewhere and sys.stderr.isatty()):
         yield lambda num_lines: None
         return
     from tqdm import tqdm
 
-    with tqdm(total=count_lines(of_file), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:
+    with tqdm(total=count_lines(input_file), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:
         yield bar.update

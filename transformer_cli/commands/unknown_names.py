@@ -13,7 +13,7 @@ from transformer_cli.process.errors import UsageError
 from transformer_cli.process.messages import for_shell
 
 _RESUMING = {"resume", "continue", "restore", "resume-from-checkpoint", "load", "checkpoint", "from-checkpoint"}
-_OF_PROGRAM = re.compile(r"(?:onmt|fairseq|sockeye|marian|joeynmt)-(?=.)")
+_PROGRAM_PREFIX = re.compile(r"(?:onmt|fairseq|sockeye|marian|joeynmt)-(?=.)")
 _MANY_SENTENCES = 500
 """A batch of so many is probably counted in tokens."""
 
@@ -34,7 +34,7 @@ def unknown_command(ctx: Any, name: str) -> UsageError:
     commands, meant = ctx.command.commands, ""
     if ctx.parent is None:
         whole = name.lower().replace("_", "-")
-        plain = _OF_PROGRAM.sub("", whole)
+        plain = _PROGRAM_PREFIX.sub("", whole)
         if instead := other_programs.command_instead(whole, plain):
             return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=f"here: {instead}")
         meant = plain if plain in commands else next(iter(other_programs.meant_by(plain, other_programs.COMMANDS)), "")
@@ -143,8 +143,8 @@ def _takes(command: str, setting: str) -> bool:
     """Whether a command takes this setting by its option --set."""
     if command == "clean":  # its --set is for its own rules
         return False
-    of_trained = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
-    is_any = command not in of_trained or command == "benchmark"
+    overriding_commands = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
+    is_any = command not in overriding_commands or command == "benchmark"
     return is_any or command in commands_that_take(setting.partition("=")[0])
 
 

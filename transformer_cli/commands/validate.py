@@ -38,8 +38,8 @@ from transformer_cli.commands.output import (
 from transformer_cli.commands.score import (
     check_significance,
     chosen_scores,
+    given_lines,
     intervals,
-    lines_of,
     score_lines,
 )
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
@@ -298,7 +298,7 @@ def _lines_against(against: str | None, num_sentences: int) -> list[str] | None:
     """The translations of a file to compare with; None if there is none, or if it is a run."""
     if against is None or not Path(against).is_file():
         return None
-    texts = lines_of(Path(against), "--against")
+    texts = given_lines(Path(against), "--against")
     if len(texts) != num_sentences:
         raise DataError(
             f"{against} has {len(texts):,} lines, but {num_sentences:,} sentences are scored",
@@ -311,7 +311,7 @@ def _names_of_texts(stem: str, translator: Translator, pairs: Sequence[SentenceP
     """The files of the sources, references and translations, in the order of the directions."""
     from transformer_cli.evaluation.validation import by_direction
 
-    directions = [of_direction.pipeline.languages for of_direction, _ in by_direction(translator, pairs)]
+    directions = [directed_translator.pipeline.languages for directed_translator, _ in by_direction(translator, pairs)]
     return [
         (f"{begin}.source.{source}", f"{begin}.reference.{target}", f"{begin}.hypotheses.{target}")
         for source, target in directions
@@ -358,13 +358,13 @@ def _write_texts(
     checksums: dict[str, str] = {}
     is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
-        for of_direction, report in zip(names, reports, strict=True):
+        for file_names, report in zip(names, reports, strict=True):
             texts = (
                 [pair.source for pair in report.pairs],
                 [pair.target for pair in report.pairs],
                 [one.text for one in report.translations],
             )
-            for name, sentences in zip(of_direction, texts, strict=True):
+            for name, sentences in zip(file_names, texts, strict=True):
                 lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
                 num_joined += sum(map(str.__ne__, lines, sentences))
                 text = "".join(f"{line}\n" for line in lines)

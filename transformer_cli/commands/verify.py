@@ -202,12 +202,12 @@ def _names(folder: Path) -> list[str]:
 
 def _checked_checkpoint(folder: Path) -> Checked:
     """Every file against the manifest; then config, tokenizers and state are read, and the weights loaded."""
-    from transformer_cli.checkpoint.trained_files import load_weights, read_files
+    from transformer_cli.checkpoint.trained_files import load_weights, read_trained_files
 
     checked = _checked_sealed(folder, "checkpoint")
     if not checked.problems:
         try:
-            files = read_files(folder)
+            files = read_trained_files(folder)
             files.checkpoint.state()
             load_weights(files)
         except (DataError, ConfigError) as error:
@@ -268,13 +268,13 @@ def _wrong_shortlist(path: Path, checkpoint: Path | None) -> list[str]:
     Raises:
         DataError, MissingInputError: as of `load_shortlist`.
     """
-    from transformer_cli.checkpoint.trained_files import read_files
+    from transformer_cli.checkpoint.trained_files import read_trained_files
     from transformer_cli.config.decoding import ShortlistConfig
     from transformer_cli.decoding.shortlist import load_shortlist
 
     if checkpoint is None:
         return [f"{path}: cannot be compared with the tokenizers of a checkpoint: none is sound"]
-    files = read_files(checkpoint)
+    files = read_trained_files(checkpoint)
     load_shortlist(path, ShortlistConfig(), files.tokenizers)
     return []
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from transformer_cli.config.refusal import refusal, setting_paths, similar_setting
+from transformer_cli.config.refusal import invalid_settings_error, setting_paths, similar_setting
 from transformer_cli.config.schema import PRESETS, Config
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.process.messages import for_shell, shortened
@@ -92,7 +92,7 @@ def check_settings(settings: dict[str, Any], origin: str, *, is_trained: bool = 
     try:
         return Config.model_validate(settings, context={"is_trained": is_trained})
     except ValidationError as error:
-        raise refusal(error, settings, origin) from error
+        raise invalid_settings_error(error, settings, origin) from error
 
 
 def override_settings(config: Config, overrides: Iterable[str]) -> Config:

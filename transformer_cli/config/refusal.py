@@ -93,7 +93,7 @@ class _Problem(NamedTuple):
     hint: str | None
 
 
-def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> ConfigError:
+def invalid_settings_error(error: ValidationError, settings: dict[str, Any], origin: str) -> ConfigError:
     """An error whose message has one line per invalid setting."""
     lines, hint = [], None
     for problem in _problems(error, settings):

@@ -25,7 +25,7 @@ from transformer_cli.text.languages import (
     name_of,
     named_language,
     primary_language,
-    script_of,
+    script_of_letters,
 )
 from transformer_cli.text.normalization import has_letter
 
@@ -339,7 +339,7 @@ def _are_in_another_script(titles: Sequence[str], rows: Sequence[Sequence[str]])
 
     In Latin letters this says nothing, because names of firms and programs stand in texts of every script.
     """
-    scripts = [script_of(title) for title in titles]
+    scripts = [script_of_letters(title) for title in titles]
     below = [row for row in rows if len(row) == len(titles)]
     [script, *others] = {*scripts} - {""} or {"LATIN"}
     if others or script == "LATIN" or len(below) < _MIN_ROWS_TO_COMPARE:
@@ -347,7 +347,9 @@ def _are_in_another_script(titles: Sequence[str], rows: Sequence[Sequence[str]])
     if any(_is_closed(title) or len(title.split()) > _MAX_WORDS for title in titles):
         return False
     of_columns = [
-        {script_of(cell) for cell in cells} for cells, own in zip(zip(*below, strict=True), scripts, strict=True) if own
+        {script_of_letters(cell) for cell in cells}
+        for cells, own in zip(zip(*below, strict=True), scripts, strict=True)
+        if own
     ]
     return any(script in found for found in of_columns) and any(
         found - {""} and script not in found for found in of_columns
@@ -404,8 +406,8 @@ def looks_like_names(row: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if len(rows) < _MIN_ROWS_TO_COMPARE:
         return False
     # Above texts in two other scripts, as Russian and Chinese; the same name on both sides is rather a pair.
-    is_latin = len({*cells}) > 1 and all(script_of(cell) == "LATIN" for cell in cells)
-    if is_latin and not any(script_of(cell) == "LATIN" for below in rows for cell in below):
+    is_latin = len({*cells}) > 1 and all(script_of_letters(cell) == "LATIN" for cell in cells)
+    if is_latin and not any(script_of_letters(cell) == "LATIN" for below in rows for cell in below):
         return True
     are_closed = share_of(rows, lambda below: all(_is_closed(cell.strip()) for cell in below))
     are_short = share_of(rows, lambda below: all(len(cell.split()) <= 2 for cell in below))

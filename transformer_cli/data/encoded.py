@@ -28,7 +28,7 @@ from transformer_cli.data.pairs import (
     PairRows,
     ReportRow,
     SentencePair,
-    pairs_of,
+    pairs_of_rows,
     read_rows,
     table_lines,
 )
@@ -222,7 +222,7 @@ def encode_pairs(
     """The ids of pairs: each side ends with [EOS] if the format has one, and the source begins with its tags.
 
     Args:
-        rows: the pairs, as of `rows_of`.
+        rows: the pairs, as of `rows_of_pairs`.
         has_links: whether the links between tokens are wanted too.
     """
     with_end = sequence_format.has_end
@@ -248,7 +248,7 @@ def encode_pairs(
                     tokenizers,
                     len(sequence_format.tags_of(pair.corpus, pair.direction)),
                 )
-                for pair in pairs_of(rows)
+                for pair in pairs_of_rows(rows)
             ]
         )
     return EncodedPairs(source, target, corpora, links)
@@ -299,10 +299,10 @@ def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords:
             written.add(found.field(0).to_pylist(), found.field(1).to_pylist())
     words: Counter[str] = Counter()
     for count in counts:
-        words.update(count.of_words())
+        words.update(count.word_counts())
     if any(count.knows_possessed for count in counts):
         words[KNOWS_POSSESSED] = words.total()  # never left out
-    return replace(SeenWords.of(words), written=written_words(written.of_words()))
+    return replace(SeenWords.of(words), written=written_words(written.word_counts()))
 
 
 # The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding.
@@ -534,4 +534,4 @@ def encoded_by_workers(
 def _pair_at(text: Path, number: int) -> SentencePair:
     """The pair with this number, from 0, of a file of `write_text`."""
     rows = next(islice(read_rows(text), number // PAIRS_AT_ONCE, None))
-    return pairs_of(rows.slice(number % PAIRS_AT_ONCE, 1))[0]
+    return pairs_of_rows(rows.slice(number % PAIRS_AT_ONCE, 1))[0]

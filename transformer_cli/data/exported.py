@@ -14,7 +14,7 @@ import numpy as np
 
 from transformer_cli.config import Config, FilesData, HubData, SplitName
 from transformer_cli.data.encoded import EncodedPairs, encode_pairs, encode_short_pairs
-from transformer_cli.data.pairs import PAIRS_AT_ONCE, CleaningReport, ReadingReport, SentencePair, rows_of
+from transformer_cli.data.pairs import PAIRS_AT_ONCE, CleaningReport, ReadingReport, SentencePair, rows_of_pairs
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection import (
     DigestSet,
@@ -104,7 +104,7 @@ def _write_split(split: SplitName, judged: Iterator[_Judged], prepared: Prepared
     limit = prepared.config.model.max_length
     while chunk := list(islice(judged, PAIRS_AT_ONCE)):
         kept = [one for one in chunk if one.reason is None]
-        rows = rows_of([one.pair for one in kept])
+        rows = rows_of_pairs([one.pair for one in kept])
         if split == "train":
             encoded, is_short = encode_short_pairs(rows, tokenizers, sequences, limit)
         else:
@@ -211,7 +211,7 @@ class _Tables:
         import pyarrow as pa
         from pyarrow import parquet
 
-        rows = rows_of([one.pair for one in judged])
+        rows = rows_of_pairs([one.pair for one in judged])
         corpora = [self._corpora[one.pair.corpus] for one in judged]
         directions = [self._directions[one.pair.direction] for one in judged]
         table = pa.table(

@@ -30,7 +30,7 @@ PairRows = Any
 """Pairs as a record batch of pyarrow, with a column for each field of `SentencePair`."""
 
 
-def rows_of(pairs: Sequence[SentencePair]) -> PairRows:
+def rows_of_pairs(pairs: Sequence[SentencePair]) -> PairRows:
     """The pairs as rows. Their texts have no lone surrogates, which UTF-8 cannot express."""
     import pyarrow as pa
 
@@ -46,7 +46,7 @@ def rows_of(pairs: Sequence[SentencePair]) -> PairRows:
     return pa.record_batch(columns, names=list(SentencePair._fields))
 
 
-def pairs_of(rows: PairRows) -> list[SentencePair]:
+def pairs_of_rows(rows: PairRows) -> list[SentencePair]:
     """The pairs of rows."""
     columns = (column.to_pylist() for column in rows.columns)
     return list(map(SentencePair._make, zip(*columns, strict=True)))
@@ -170,10 +170,10 @@ def write_text(path: Path, pairs: Iterable[SentencePair]) -> int:
     import pyarrow as pa
 
     remaining, num_pairs = iter(pairs), 0
-    schema = rows_of([]).schema
+    schema = rows_of_pairs([]).schema
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         while chunk := list(islice(remaining, PAIRS_AT_ONCE)):
-            writer.write_batch(rows_of(chunk))
+            writer.write_batch(rows_of_pairs(chunk))
             num_pairs += len(chunk)
     return num_pairs
 
@@ -197,7 +197,7 @@ def write_reversed(written: Path, path: Path, num_corpora: int) -> None:
     import pyarrow as pa
     from pyarrow import compute
 
-    schema = rows_of([]).schema
+    schema = rows_of_pairs([]).schema
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for rows in read_rows(written):
             source, target, corpus, *rest = rows.columns

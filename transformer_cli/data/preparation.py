@@ -36,7 +36,7 @@ from transformer_cli.data.pairs import (
     pair_digest,
     read_rows,
     read_validation_pairs,
-    rows_of,
+    rows_of_pairs,
     write_reversed,
     write_text,
     write_validation_pairs,
@@ -131,7 +131,7 @@ def prepare_data(
             was lost. None: they are in the folder, or are learned.
         trained_on: the fingerprint of the data of the training, as the run has recorded it elsewhere; it counts if the folder
             was lost or damaged. None: not known.
-        digest_of_training: `digest_of` the data of the training, which counts where nothing else is known; empty: not known.
+        digest_of_training: `fingerprint_digest` of the data of the training, which counts where nothing else is known; empty: not known.
         runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
@@ -155,14 +155,14 @@ def prepare_data(
         if has_begun:
             is_acceptable = accept_change and not needs_other_tokenizers(before, sought)
             if changed and not is_acceptable:
-                raise refusal(folder, before, sought)
+                raise changed_data_error(folder, before, sought)
             if changed and is_finished:
                 raise _nothing_to_train(folder, changed)
             if found is not None:
                 tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
-    elif has_begun and not accept_change and digest_of_training not in ("", digest_of(sought)):
+    elif has_begun and not accept_change and digest_of_training not in ("", fingerprint_digest(sought)):
         # No refusal: an earlier version may have described the same data in other words.
         logger.warning(
             "the data may differ from those on which this run was trained: %s and environment.json are lost, and the checkpoint "
@@ -265,7 +265,7 @@ def _build(
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
     sequence_format = SequenceFormat.of(config.data)
-    encoded = encode_pairs(rows_of(validation), *tokenizers, sequence_format)
+    encoded = encode_pairs(rows_of_pairs(validation), *tokenizers, sequence_format)
     report.count(encoded, "validation")
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config))
     order = epoch_order(train.lengths, train.corpus_sizes, config)
@@ -318,7 +318,7 @@ def seen_words_of_corpus(config: Config) -> SeenWords | None:
     reading = ReadingReport()
     pairs = _training_pairs(config, held_out, reading, CleaningReport())
     batches = iter(lambda: list(islice(pairs, PAIRS_AT_ONCE)), [])
-    words = seen_words_in(map(rows_of, batches), config.data)
+    words = seen_words_in(map(rows_of_pairs, batches), config.data)
     return words if _is_all_read(config.data, reading) else None
 
 
@@ -633,11 +633,11 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     training = config.training
     initial = {"training.init_from": training.init_from, "training.add_words": training.add_words}
     settings |= {name: json.dumps(value) for name, value in initial.items() if value is not None}
-    sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
+    sources = corpus.source_digests(config.data, seed=config.seed, split=split)
     return {"version": VERSION} | settings | sources
 
 
-def digest_of(made_from: Mapping[str, str]) -> str:
+def fingerprint_digest(made_from: Mapping[str, str]) -> str:
     """The SHA-256 of a fingerprint, which a checkpoint holds."""
     return hashlib.sha256(json.dumps(dict(made_from), sort_keys=True).encode()).hexdigest()
 
@@ -743,7 +743,7 @@ def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) ->
     return any(change.startswith("tokenizer.") for change in changes(before, now))
 
 
-def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> DataError:
+def changed_data_error(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> DataError:
     """The error for data that differs from the data on which a run was trained."""
     lines = "".join(f"\n    {line}" for line in changes(before, now))
     hint = "undo the change; or continue with the changed data: --accept-data-change"

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data.encoded import EncodedPairs, encode_short_pairs
 from transformer_cli.data.order import Budget, EpochOrder, Indices, UpdateSize, update_batches
-from transformer_cli.data.pairs import CleaningReport, SentencePair, rows_of
+from transformer_cli.data.pairs import CleaningReport, SentencePair, rows_of_pairs
 from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
 from transformer_cli.data.sources.corpus import Place, StreamedCorpora, training_corpora
 from transformer_cli.data.sources.local_files import CorpusPart
@@ -336,5 +336,5 @@ class PartStream:
         rules = self.config.applied_cleaning
         kept = list(clean(pairs, rules, CleaningReport(), held_out=held_out))
         sequence_format, max_length = SequenceFormat.of(self.data), self.config.model.max_length
-        rows = rows_of(kept)
+        rows = rows_of_pairs(kept)
         return encode_short_pairs(rows, self.tokenizers, sequence_format, max_length)[0]

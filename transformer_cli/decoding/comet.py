@@ -158,9 +158,9 @@ def comet_utility(folder: Path) -> Utility:
         )
 
     def utility(source: str, texts: Sequence[str]) -> NDArray[np.float64]:
-        of_rows = [text for text in texts for _ in texts]
+        hypotheses = [text for text in texts for _ in texts]
         references = [text for _ in texts for text in texts]
-        found = model.scores([source] * len(of_rows), of_rows, references)
+        found = model.scores([source] * len(hypotheses), hypotheses, references)
         return np.array(found, dtype=np.float64).reshape(len(texts), len(texts))
 
     return utility

@@ -63,11 +63,11 @@ def linked_words(
         One link for each target word, in the order of the target words; none if the source has no words.
     """
     totals: dict[int, dict[int, float]] = {}
-    for row, of_target in zip(weights.tolist(), target_words, strict=True):
-        for target in of_target:
+    for row, row_targets in zip(weights.tolist(), target_words, strict=True):
+        for target in row_targets:
             total = totals.setdefault(target, {})
-            for weight, of_source in zip(row, source_words, strict=True):
-                for source in of_source:
+            for weight, column_sources in zip(row, source_words, strict=True):
+                for source in column_sources:
                     total[source] = total.get(source, 0.0) + weight
     return [Link(max(total, key=total.__getitem__), target) for target, total in sorted(totals.items()) if total]
 
@@ -138,7 +138,11 @@ def with_details(
         explainer: what gives each translation its details; None: they get only what an estimate of the quality reads.
     """
     used = {request for chunk in chunks for request in chunk.requests}
-    best = {request: of_request[0] for request, of_request in hypotheses.items() if of_request and request in used}
+    best = {
+        request: request_hypotheses[0]
+        for request, request_hypotheses in hypotheses.items()
+        if request_hypotheses and request in used
+    }
     agreements: Mapping[Request, float] = _NONE
     if translator.estimates:
         from transformer_cli.decoding.minimum_bayes_risk import agreements_of  # needs numpy
@@ -155,7 +159,7 @@ def with_details(
     return [
         replace(
             each,
-            details=LineDetails(parts_of(chunk, explained, agreements), ()),
+            details=LineDetails(details_of_parts(chunk, explained, agreements), ()),
             confidences=confidences_of(chunk, [hypotheses[request] for request in chunk.requests], translator.decoding),
         )
         for chunk, each in zip(chunks, translations, strict=True)
@@ -165,7 +169,7 @@ def with_details(
 _NONE: Mapping[Request, float] = {}
 
 
-def parts_of(
+def details_of_parts(
     chunk: Chunk,
     explained: Mapping[Request, Hypothesis],
     agreements: Mapping[Request, float] = _NONE,
@@ -195,17 +199,17 @@ def details_of(
         explained: the best hypothesis of each request, with its explanation.
         agreements: as in `PartDetails`, of each request that has one.
     """
-    parts = parts_of(chunk, explained, agreements)
+    parts = details_of_parts(chunk, explained, agreements)
     if not parts:
         return LineDetails((), ())
     best = [explained[request] for request in chunk.requests]
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
-    of_source = _words_of_source(pipeline, chunk)
-    of_target = _words_of_target(pipeline, chunk, best)
-    of_line = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, chunk.text)
+    source_words_of_parts = _words_of_source(pipeline, chunk)
+    target_words_of_parts = _words_of_target(pipeline, chunk, best)
+    line_numbers = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, chunk.text)
     links = [
-        Link(of_line[link.source], link.target)
-        for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
+        Link(line_numbers[link.source], link.target)
+        for part, source_words, target_words in zip(parts, source_words_of_parts, target_words_of_parts, strict=True)
         for link in linked_words(part.explanation.attention, source_words, target_words)
     ]
     return LineDetails(parts, tuple(dict.fromkeys(links)))
@@ -216,13 +220,13 @@ def kept_units(tokenizer: Tokenizer, normalize: Callable[[str], str], line: str)
     numbers: list[int] = []
     num_before = 0
     for word in line.split():
-        num_given, num_read = (len(units_of(tokenizer, text)) for text in (word, normalize(word)))
+        num_given, num_read = (len(alignment_units(tokenizer, text)) for text in (word, normalize(word)))
         numbers += [num_before + min(number, num_given - 1) for number in range(num_read)]
         num_before += num_given
     return numbers
 
 
-def units_of(tokenizer: Tokenizer, text: str) -> list[Span]:
+def alignment_units(tokenizer: Tokenizer, text: str) -> list[Span]:
     """The units of a text of one side, between which alignments link; see `unit_spans`."""
     return unit_spans(text, has_spaced_words=tokenizer.has_spaced_words)
 
@@ -230,7 +234,7 @@ def units_of(tokenizer: Tokenizer, text: str) -> list[Span]:
 def _words_of_source(pipeline: TextPipeline, chunk: Chunk) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the line as it is read."""
     tokenizer = pipeline.source_tokenizer
-    words = units_of(tokenizer, chunk.read)
+    words = alignment_units(tokenizer, chunk.read)
     return [
         words_at(spans_in_line(part.request.ids, part.text, place, tokenizer), words)
         for part, place in zip(chunk.parts, places_of_parts(chunk), strict=True)
@@ -270,8 +274,8 @@ def _words_of_target(pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypoth
             ]
         )
         translation += text
-    words = units_of(tokenizer, translation)
-    return [words_at(of_part, words) for of_part in spans]
+    words = alignment_units(tokenizer, translation)
+    return [words_at(part_spans, words) for part_spans in spans]
 
 
 def with_explained_unknown(
@@ -351,9 +355,9 @@ class UnknownReplacement:
 
 def confidences_of(chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig) -> tuple[float, ...]:
     """`Translation.confidences` of a text, from the hypotheses of its parts."""
-    of_parts = (
-        search_confidence(of_part[0], options)
-        for part, of_part in zip(chunk.parts, found, strict=True)
-        if of_part and not part.is_kept
+    part_confidences = (
+        search_confidence(part_hypotheses[0], options)
+        for part, part_hypotheses in zip(chunk.parts, found, strict=True)
+        if part_hypotheses and not part.is_kept
     )
-    return tuple(confidence for confidence in of_parts if confidence is not None)
+    return tuple(confidence for confidence in part_confidences if confidence is not None)

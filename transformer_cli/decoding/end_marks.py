@@ -88,8 +88,8 @@ def translated_as_sentences(
     }
     read = [chosen[place].text if place in chosen else text for place, text in enumerate(texts)]
     translations = translator.translate_texts(read)
-    for place, of_text in chosen.items():
-        translations[place] = _as_written(translations[place], texts[place].text, of_text, translator.pipeline)
+    for place, reading in chosen.items():
+        translations[place] = _as_written(translations[place], texts[place].text, reading, translator.pipeline)
     return translations
 
 

@@ -157,7 +157,7 @@ def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float 
 # not stay without effect there: the engine refuses it, or the general search follows it.
 
 
-OF_THE_TEXT = frozenset({"engine", "split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"})
+TEXT_SETTINGS = frozenset({"engine", "split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"})
 """The settings that no search needs to know: they choose the engine, or the text pipeline does them with every engine."""
 
 

@@ -232,22 +232,22 @@ def _differences(first: TextPipeline, other: TextPipeline) -> Iterator[str]:
     for side, one, two in tokenizers:
         if one.to_file() != two.to_file():
             yield f"the {side} vocabularies differ: {_difference(one, two)}"
-    of_data = (
+    compared = (
         ("languages", _directions(first), _directions(other)),
         ("formats of sequences", _format(first), _format(other)),
         ("rules of normalisation", _normalization(first), _normalization(other)),
     )
-    for what, of_first, of_other in of_data:
-        if of_first != of_other:
-            yield f"the {what} differ: {of_first}, and {of_other}"
+    for what, first_value, other_value in compared:
+        if first_value != other_value:
+            yield f"the {what} differ: {first_value}, and {other_value}"
 
 
 def _difference(one: Tokenizer, two: Tokenizer) -> str:
     if one.vocab_size != two.vocab_size:
         return f"{one.vocab_size:,} and {two.vocab_size:,} tokens"
-    for index, (of_one, of_two) in enumerate(zip(one.entries, two.entries, strict=True)):
-        if of_one != of_two:
-            return f"token {index} is {of_one!r} and {of_two!r}"
+    for index, (first_entry, second_entry) in enumerate(zip(one.entries, two.entries, strict=True)):
+        if first_entry != second_entry:
+            return f"token {index} is {first_entry!r} and {second_entry!r}"
     return "the same tokens, but text is split into them by other rules"
 
 
@@ -256,10 +256,10 @@ def _directions(pipeline: TextPipeline) -> str:
 
 
 def _format(pipeline: TextPipeline) -> str:
-    of_data = SequenceFormat.of(pipeline.data)
-    end = "with [EOS]" if of_data.has_end else "without [EOS]"
-    shift = "shifted" if of_data.is_shifted else "not shifted"
-    return f"{end}, {shift}, length change {of_data.length_change}"
+    sequence_format = SequenceFormat.of(pipeline.data)
+    end = "with [EOS]" if sequence_format.has_end else "without [EOS]"
+    shift = "shifted" if sequence_format.is_shifted else "not shifted"
+    return f"{end}, {shift}, length change {sequence_format.length_change}"
 
 
 def _normalization(pipeline: TextPipeline) -> str:

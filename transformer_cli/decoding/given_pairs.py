@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from transformer_cli.decoding.details import (
     Span,
+    alignment_units,
     kept_units,
     linked_words,
     places_as_given,
     places_of,
     spans_in_line,
-    units_of,
     word_spans,
     words_at,
 )
@@ -83,8 +83,8 @@ def pair_likelihoods(translator: Translator, pairs: Sequence[tuple[str, str]]) -
     )
     found = [PairLikelihood(0.0, 0)] * len(pairs)
     for index, explanation in zip(scored, explanations, strict=True):
-        of_tokens = explanation.token_log_probs
-        found[index] = PairLikelihood(float(of_tokens.sum(dtype="float64")), len(of_tokens))
+        log_probs = explanation.token_log_probs
+        found[index] = PairLikelihood(float(log_probs.sum(dtype="float64")), len(log_probs))
     return found
 
 
@@ -138,9 +138,9 @@ class PairAligner:
         remaining = iter(pairs)
         while window := list(islice(remaining, WINDOW_LINES)):
             parts = [self._parts(*self._normalized(*pair)) for pair in window]
-            explained = iter(self._explained([part for of_pair in parts for part in of_pair]))
-            for pair, of_pair in zip(window, parts, strict=True):
-                yield self._aligned(*pair, list(islice(explained, len(of_pair))))
+            explained = iter(self._explained([part for pair_parts in parts for part in pair_parts]))
+            for pair, pair_parts in zip(window, parts, strict=True):
+                yield self._aligned(*pair, list(islice(explained, len(pair_parts))))
 
     def _normalized(self, source: str, target: str) -> tuple[str, str]:
         # The model has read no white space around a text.
@@ -182,10 +182,10 @@ class PairAligner:
         read = self._normalized(source, target)
         if self.counts_words:
             source_words, target_words = map(word_spans, read)
-            of_source, of_target = map(kept_words, normalizers, (source, target))
+            source_numbers, target_numbers = map(kept_words, normalizers, (source, target))
         else:
-            source_words, target_words = map(units_of, readers, read)
-            of_source, of_target = map(kept_units, readers, normalizers, (source, target))
+            source_words, target_words = map(alignment_units, readers, read)
+            source_numbers, target_numbers = map(kept_units, readers, normalizers, (source, target))
         links: dict[Link, None] = {}
         for part, source_ids, target_ids, explanation in parts:
             in_source = spans_in_line(source_ids, part.source, part.source_place, pipeline.source_tokenizer)
@@ -195,7 +195,7 @@ class PairAligner:
                 words_at(in_source, source_words),
                 words_at(in_target, target_words),
             )
-            links |= {Link(of_source[one.source], of_target[one.target]): None for one in found}
+            links |= {Link(source_numbers[one.source], target_numbers[one.target]): None for one in found}
         total = sum(float(one.explanation.token_log_probs.sum()) for one in parts)
         return AlignedPair(source, target, tuple(links), total if parts else None)
 
@@ -289,10 +289,10 @@ class TextAligner:
 
 
 def _links(texts: tuple[str, str], source: _Side, target: _Side, weights: NDArray[np.float32]) -> list[PlacedLink]:
-    of_targets = linked_words(weights, source.words_of_tokens, target.words_of_tokens)
+    target_links = linked_words(weights, source.words_of_tokens, target.words_of_tokens)
     # A word that came back unchanged translates nothing else.
     unchanged = dict(_words_of_spans(texts, source.words, target.words))
-    from_targets = {link.target: link.source for link in of_targets if link.source not in unchanged}
+    from_targets = {link.target: link.source for link in target_links if link.source not in unchanged}
     from_targets |= {target_word: source_word for source_word, target_word in unchanged.items()}
     # Nothing but a mark does not translate a word: "Good morning." is "Bonjour !".
     is_word, is_written_word = (
@@ -307,13 +307,13 @@ def _links(texts: tuple[str, str], source: _Side, target: _Side, weights: NDArra
             if is_written_word[target_word] or number in by_words or not is_word[number]
         }
     linked = set(from_targets.values())
-    of_words = [
+    written_words = [
         word if all(is_written_word[number] for number in word) or not any(is_written_word) else range(0)
         for word in target.words_of_tokens
     ]
-    of_sources = linked_words(weights.T, of_words, source.words_of_tokens)
+    source_links = linked_words(weights.T, written_words, source.words_of_tokens)
     pairs = [(number, target_number) for target_number, number in from_targets.items()]
-    pairs += [(link.target, link.source) for link in of_sources if link.target not in linked]
+    pairs += [(link.target, link.source) for link in source_links if link.target not in linked]
     return [
         PlacedLink(source.words[source_number], target.words[target_number])
         for source_number, target_number in sorted(pairs)

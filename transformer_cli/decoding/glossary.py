@@ -98,11 +98,11 @@ def _is_header(entry: GlossaryEntry, languages: Direction) -> bool:
         return found[0] != found[1]
     # Codes and names of several words may be terms: "it" and "is", Turkish delight.
     if all(found) and all(len(name) > _LONGEST_CODE and name.isalpha() for name in names):
-        of_columns, expected = (
+        column_languages, expected = (
             " and ".join(f"{name_of(code)} ({code})" for code in codes) for codes in (found, wanted)
         )
         raise DataError(
-            f"{entry.place}: its columns are in {of_columns}, as their names say, where {expected} are expected",
+            f"{entry.place}: its columns are in {column_languages}, as their names say, where {expected} are expected",
             hint="give a glossary in the languages of the run; if only the names are wrong, correct them in this line; if they are a term, put another one before it",
         )
     return False

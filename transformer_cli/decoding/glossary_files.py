@@ -51,15 +51,15 @@ def read_glossary(path: str | Path, encoding: str | None = None) -> Glossary:
     """
     path = Path(path)
     if path.suffix.lower() not in (".xlsx", ".xlsm") or not path.is_file():
-        return _of_text(path, str(path), encoding)
+        return _read_text(path, str(path), encoding)
     require_extra("corpora", ("openpyxl",), purpose="a spreadsheet (.xlsx)")
     with tempfile.TemporaryDirectory(prefix="tfm-glossary-") as folder:
         table = Path(folder) / "sheet.tsv"
         resolve_name(SHEET_AS_TSV)(path, table, None)
-        return _of_text(table, str(path), None)
+        return _read_text(table, str(path), None)
 
 
-def _of_text(path: Path, name: str, given: str | None) -> Glossary:
+def _read_text(path: Path, name: str, given: str | None) -> Glossary:
     """The glossary of a text; `name` is that of the file that was given."""
     encoding = None
     if path.is_file():  # a pipe is read once, as UTF-8
@@ -77,7 +77,7 @@ def _of_text(path: Path, name: str, given: str | None) -> Glossary:
         _log_left_out(names, columns, rows, place)
         if not _ROLES[0].fullmatch(names[columns[0]]):  # the languages are compared with those of the translation
             entries.append(GlossaryEntry(names[columns[0]], names[columns[1]], place=place))
-        rows = [(place, _of_columns(names, cells, columns)) for place, cells in rows]
+        rows = [(place, _entry_cells(names, cells, columns)) for place, cells in rows]
     entries += [_entry(cells, place) for place, cells in rows]
     if not entries:
         logger.warning("%s: no term is in this glossary", name)
@@ -138,7 +138,7 @@ def _log_left_out(
     logger.info("%s: the terms are in the columns %s and %s%s", place, source, target, left_out)
 
 
-def _of_columns(names: Sequence[str], cells: Sequence[str], columns: Sequence[int]) -> list[str]:
+def _entry_cells(names: Sequence[str], cells: Sequence[str], columns: Sequence[int]) -> list[str]:
     """The source term, the target term, and what else says something about the entry."""
     terms = [cells[column] if column < len(cells) else "" for column in columns]
     return terms + [flag for n in range(len(cells)) if n not in columns and (flag := _flag(names, cells, n))]

@@ -29,7 +29,7 @@ from transformer_cli.decoding.translation import (
     SplitLine,
     Translation,
     copied,
-    joined,
+    joined_translation,
     with_alternatives,
 )
 from transformer_cli.text.languages import primary_language
@@ -153,7 +153,7 @@ class LineForm:
             if whole.source != line.given:
                 whole = replace(whole, source=line.given)
         else:
-            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
+            whole = joined_translation(line.given, translations, lambda texts: self._line_of(line, texts))
         if self.protects and line.spans and translations:
             whole = self._with_spans_of(line, whole)
         if not line.written_quotes:
@@ -348,24 +348,24 @@ class LineForm:
         return spans_outside_terms(text, self._required_terms(text))
 
     def _line_of(self, line: SplitLine, texts: Sequence[str]) -> str:
-        of_ranges = [""] * len(line.ranges)
+        range_texts = [""] * len(line.ranges)
         for source_text, text in zip(line.texts, texts, strict=True):
-            before = of_ranges[source_text.range_index]
+            before = range_texts[source_text.range_index]
             gap = self._gap(source_text.gap, before, text)
-            of_ranges[source_text.range_index] = before + gap + text
+            range_texts[source_text.range_index] = before + gap + text
         target = primary_language(self.pipeline.languages.target)
         for index, (start, end) in enumerate(line.ranges):
             # In "Note: the dog is big", the label stands before a small letter.
             if line.text[:start].rstrip().endswith(":"):
                 source = line.text[start:end]
-                of_ranges[index] = as_inner_part(of_ranges[index], source, target_language=target)
-        return with_texts(line.text, line.ranges, of_ranges)
+                range_texts[index] = as_inner_part(range_texts[index], source, target_language=target)
+        return with_texts(line.text, line.ranges, range_texts)
 
-    def _gap(self, of_source: str, left: str, right: str) -> str:
+    def _gap(self, source_gap: str, left: str, right: str) -> str:
         """The white space between two translated sentences; between two ASCII characters there is always some."""
-        if not of_source or not left or not right:
+        if not source_gap or not left or not right:
             return ""
-        gap = gap_between(of_source, *self.pipeline.languages)
+        gap = gap_between(source_gap, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
 
 
@@ -422,11 +422,11 @@ def with_fixed_spaces(line: Line, translation: Translation) -> Translation:
     """
     if translation.terms or _FIXED_SPACES.isdisjoint(line.given):
         return translation
-    of_source: dict[_Neighbours, list[str]] = {}
+    source_spaces: dict[_Neighbours, list[str]] = {}
     for place, neighbours in _single_spaces(line.given):
         for each in neighbours:
-            of_source.setdefault(each, []).append(line.given[place])
-    fixed = [(_with_spaces_of(of_source, text), score) for text, score in translation.alternatives]
+            source_spaces.setdefault(each, []).append(line.given[place])
+    fixed = [(_with_spaces_of(source_spaces, text), score) for text, score in translation.alternatives]
     return with_alternatives(translation, fixed)
 
 
@@ -434,7 +434,7 @@ _Neighbours = tuple[str, str]
 """What stands before and behind a space; one of them may be empty: then it does not matter."""
 
 
-def _with_spaces_of(of_source: Mapping[_Neighbours, Sequence[str]], text: str) -> str:
+def _with_spaces_of(source_spaces: Mapping[_Neighbours, Sequence[str]], text: str) -> str:
     """A translation with the spaces of a source beside the same neighbours."""
     spaces = [(place, neighbours) for place, neighbours in _single_spaces(text) if text[place] == " "]
     counts = Counter(each for _, neighbours in spaces for each in neighbours)
@@ -442,7 +442,7 @@ def _with_spaces_of(of_source: Mapping[_Neighbours, Sequence[str]], text: str) -
     signs = list(text)
     for place, neighbours in spaces:
         for each in neighbours:
-            known = of_source.get(each, ())
+            known = source_spaces.get(each, ())
             is_clear = len(set(known)) == 1 or len(known) == counts[each]
             if known and is_clear:
                 space = known[min(num_seen[each], len(known) - 1)]

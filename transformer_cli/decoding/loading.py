@@ -19,7 +19,7 @@ from transformer_cli.checkpoint.trained_files import (
     find_run,
     first_usable,
     load_weights,
-    read_files,
+    read_trained_files,
     seen_lengths_of,
 )
 from transformer_cli.config import (
@@ -136,12 +136,12 @@ def load_translator(
     """
     runs = [run] if run is None or isinstance(run, str | PathLike) else run
 
-    of_first: dict[str, Any] = {"decoding": decoding, "runtime": runtime}
+    first_settings: dict[str, Any] = {"decoding": decoding, "runtime": runtime}
 
     def configured(files: TrainedFiles) -> Config:
-        for name, given in of_first.items():
-            of_first[name] = given or getattr(files.config, name)
-        config = files.config.model_copy(update=of_first)
+        for name, given in first_settings.items():
+            first_settings[name] = given or getattr(files.config, name)
+        config = files.config.model_copy(update=first_settings)
         if len(runs) > 1:
             _refuse_int8(config)
         return config
@@ -178,13 +178,13 @@ def load_run(
     is_search = command == "explain" or command in commands_that_take("decoding.engine")
     reads_corpus = command.startswith(("validate", "benchmark"))
 
-    of_first: dict[str, Any] = {}
+    first_settings: dict[str, Any] = {}
 
     def configured(files: TrainedFiles) -> Config:
         config = _with_own_paths(files) if reads_corpus else files.config
         # Of an ensemble, the first model says how all translate, and on which device.
-        of_first.update(of_first or {"decoding": config.decoding, "runtime": config.runtime})
-        config = config.model_copy(update=of_first)
+        first_settings.update(first_settings or {"decoding": config.decoding, "runtime": config.runtime})
+        config = config.model_copy(update=first_settings)
         if overrides:
             config = override_settings(config, overrides)
         if command == "explain":  # plain beam search, observed, which needs PyTorch
@@ -343,7 +343,7 @@ def _ready(folder: Path, *, configured: Callable[[TrainedFiles], Config], alone:
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
         starts: whether the first sentences need not wait for the import of PyTorch.
     """
-    files = read_files(folder)
+    files = read_trained_files(folder)
     config = configured(files)
     options, run = config.decoding, files.run
     pipeline = TextPipeline.of(

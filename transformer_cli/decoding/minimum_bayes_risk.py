@@ -56,8 +56,8 @@ def expected_utilities(texts: Sequence[str], pairwise: Pairwise | None = None) -
     counts = Counter(texts)
     utilities = (pairwise or chrf_matrix)([*counts])  # of the different texts
     weights = np.array([*counts.values()]) / max(1, len(texts))
-    of_text = dict(zip(counts, utilities @ weights, strict=True))
-    return np.array([of_text[text] for text in texts])
+    text_utilities = dict(zip(counts, utilities @ weights, strict=True))
+    return np.array([text_utilities[text] for text in texts])
 
 
 def chrf_matrix(texts: Sequence[str]) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ def chrf_matrix(texts: Sequence[str]) -> NDArray[np.float64]:
     shape = len(texts), len(texts)
     precision, recall, num_orders = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for order in range(CHAR_ORDER):
-        counts = _count_matrix([of_text[order] for of_text in ngrams])
+        counts = _count_matrix([text_ngrams[order] for text_ngrams in ngrams])
         totals = counts.sum(1)
         matches = np.array([np.minimum(row, counts).sum(1) for row in counts]).reshape(shape)
         # An order counts only if both texts are long enough for it.
@@ -140,8 +140,8 @@ def agreements(
     # Samples keep no terms of a glossary.
     plain = [part._replace(terms=(), seed=0) for part in parts]
     decode = translator.pipeline.target_tokenizer.decode
-    of_parts = translator.search_with(plain, options)
+    part_samples = translator.search_with(plain, options)
     return [
         float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100 if samples else 0.0
-        for text, samples in zip(texts, of_parts, strict=True)
+        for text, samples in zip(texts, part_samples, strict=True)
     ]

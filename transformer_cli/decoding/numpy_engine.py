@@ -17,7 +17,7 @@ from transformer_cli.checkpoint.run_folder import MODEL_FILE
 from transformer_cli.checkpoint.trained_files import TrainedFiles
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding.engine import (
-    OF_THE_TEXT,
+    TEXT_SETTINGS,
     ExplainingEngine,
     Explanation,
     Hypothesis,
@@ -45,7 +45,7 @@ _MAX_WORK = 5_000_000_000
 """Source tokens of one call times the bytes of the model. With a beam of 5, a token takes about 0.2 ms for each megabyte."""
 
 # With another setting of decoding, PyTorch translates.
-_KNOWN = OF_THE_TEXT | {
+_KNOWN = TEXT_SETTINGS | {
     "beam_size",
     "length_penalty",
     "length_normalization",
@@ -340,8 +340,8 @@ class _State:
         weights /= weights.sum(-1, keepdims=True)
         if name == f"decoder.layers.{self._config.aligning_layer}.cross_attention":
             head = self._config.alignment_head
-            of_row = weights[0, :, 0]  # (H, C)
-            self.aligning.append(of_row[head] if isinstance(head, int) else of_row.mean(0))
+            head_weights = weights[0, :, 0]  # (H, C)
+            self.aligning.append(head_weights[head] if isinstance(head, int) else head_weights.mean(0))
         joined = (weights @ values).swapaxes(1, 2).reshape(*x.shape[:2], -1)
         return self._linear(joined, f"{name}.output")
 

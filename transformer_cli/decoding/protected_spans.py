@@ -17,7 +17,7 @@ from transformer_cli.decoding.translation import (
     TranslatedPiece,
     Translation,
     copied,
-    joined,
+    joined_translation,
     with_alternatives,
 )
 from transformer_cli.text import Tokenizer
@@ -136,7 +136,7 @@ _UNIT_IN_SOURCE = re.compile(
 class StandIns:
     """The stand-ins that both vocabularies of a model know."""
 
-    of_kind: Mapping[SpanKind, tuple[str, ...]]
+    words_by_kind: Mapping[SpanKind, tuple[str, ...]]
 
     @classmethod
     def of(
@@ -172,7 +172,7 @@ class StandIns:
         folded, kinds = text.casefold(), list(kinds)
         free = {
             kind: iter([word for word in words if word.casefold() not in folded][num_tried * kinds.count(kind) :])
-            for kind, words in self.of_kind.items()
+            for kind, words in self.words_by_kind.items()
         }
         return [next(free[kind], None) for kind in kinds]
 
@@ -285,7 +285,7 @@ class ProtectedSentence:
         complete = [part for part in parts if part is not None]
         if len(complete) < len(parts):
             return None
-        kept = self._promise.kept_part(joined(self._given.text, complete, "".join))
+        kept = self._promise.kept_part(joined_translation(self._given.text, complete, "".join))
         return None if kept is None else replace(kept, is_in_pieces=self._is_in_pieces())
 
     def _is_in_pieces(self) -> bool:
@@ -405,7 +405,9 @@ class SpanKeeper:
         finished = with_alternatives(translation, pairs)
         if not finished.alternatives:
             return None
-        pieces = (TranslatedPiece(*(_with_spans(text, stand_ins) for text in of_both)) for of_both in finished.pieces)
+        pieces = (
+            TranslatedPiece(*(_with_spans(text, stand_ins) for text in piece_texts)) for piece_texts in finished.pieces
+        )
         return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces))
 
     def _without_units(self, translation: str, piece: "_Piece") -> str:

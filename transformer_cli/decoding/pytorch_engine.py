@@ -19,7 +19,7 @@ from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
-    OF_THE_TEXT,
+    TEXT_SETTINGS,
     Explanation,
     Hypothesis,
     LengthLimits,
@@ -71,7 +71,7 @@ from transformer_cli.text.tokenizer_file import BytePieces
 
 # What the search in one call of a kernel does, and what a search among a shortlist does. A setting that is not listed
 # takes the general search with the whole vocabulary; `shortlist` itself is followed or left out here.
-_KNOWN_TO_KERNEL = OF_THE_TEXT | {
+_KNOWN_TO_KERNEL = TEXT_SETTINGS | {
     "beam_size",
     "length_penalty",
     "length_normalization",
@@ -179,20 +179,20 @@ class PyTorchEngine:
             groups += beam_groups(requests, options)
         lengths = [len(request.ids) for request in requests]
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        for of_group, indices in groups:
+        for group_options, indices in groups:
             batches = length_batches(
                 indices,
                 lengths.__getitem__,
                 max_tokens=options.batch_tokens,
-                max_items=self.max_sentences(of_group) if len(indices) > 1 else None,
+                max_items=self.max_sentences(group_options) if len(indices) > 1 else None,
             )
             for batch in batches:
-                of_batch = [requests[index] for index in batch]
-                lists = self._hypotheses_of(of_batch, of_group)
-                for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
+                batch_requests = [requests[index] for index in batch]
+                lists = self._hypotheses_of(batch_requests, group_options)
+                for index, request, hypotheses in zip(batch, batch_requests, lists, strict=True):
                     if request.terms and not hypotheses:
                         # The model wants to end before all terms stand there, so they may stand behind this end.
-                        [hypotheses] = self._hypotheses_of([request], of_group, goes_past_end=True)
+                        [hypotheses] = self._hypotheses_of([request], group_options, goes_past_end=True)
                     found[index] = hypotheses
         return found
 
@@ -252,13 +252,13 @@ class PyTorchEngine:
                     self._on_device, (padded_sources, is_source, inputs, padded_targets)
                 )
                 log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
-                of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
+                target_log_probs = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
                 best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
                 # For each target token, the source token with the largest weight, a token of the text if there is one: a weight
                 # is at most 1, so a special token with 2 less is chosen only if there is no other token.
                 is_special = torch.isin(source_ids, torch.tensor(special, device=source_ids.device))  # (B, S)
                 aligned = (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)  # (B, T)
-                tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
+                tensors = target_log_probs.float(), attention.float(), aligned, best.indices, best.values.float()
                 rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
                 for index, row in zip(batch, rows, strict=True):
                     source, target = pairs[index]
@@ -298,8 +298,8 @@ class PyTorchEngine:
         if self.shortlist is not None and not fits_kernel and self._fits_shortlist(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
-            of_indices = engine._hypotheses_of(requests, options)
-            return [[one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each] for each in of_indices]
+            index_hypotheses = engine._hypotheses_of(requests, options)
+            return [[one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each] for each in index_hypotheses]
         configs = [model.config for model in (self.model, *self.others)]
         # The largest number of tokens that all models can write; None if there is no limit.
         most = min((config.max_length for config in configs if config.positions == "learned"), default=None)
@@ -324,10 +324,10 @@ class PyTorchEngine:
         return [  # without padding
             [
                 Hypothesis(tuple(ids[:length]), score)
-                for ids, length, score in zip(*of_request, strict=True)
+                for ids, length, score in zip(*request_row, strict=True)
                 if score > -torch.inf
             ]
-            for of_request in rows
+            for request_row in rows
         ]
 
     def _search(
@@ -345,7 +345,7 @@ class PyTorchEngine:
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
         max_lengths = self._on_device([limit.largest for limit in limits])
-        states, of_hooks = None, options
+        states, hook_options = None, options
         if any(request.terms for request in requests):
             no_edges = WordEdges.none(self.model.output.out_features)
             states = term_states(
@@ -357,8 +357,8 @@ class PyTorchEngine:
             )
             room = room_for_terms(requests, states, most=most)
             max_lengths = max_lengths.maximum(room)
-            of_hooks = options.model_copy(update={"no_repeat_ngram_size": None})  # a term may repeat n-grams
-        hooks = [BannedTokens(banned_ids), *self._hooks(requests, of_hooks, max_lengths)]
+            hook_options = options.model_copy(update={"no_repeat_ngram_size": None})  # a term may repeat n-grams
+        hooks = [BannedTokens(banned_ids), *self._hooks(requests, hook_options, max_lengths)]
         if not goes_past_end and any(limit.smallest > 1 for limit in limits):
             min_lengths = self._on_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
@@ -390,7 +390,7 @@ class PyTorchEngine:
         """The ids of the shortlist, sorted, and an engine that sees their indices in it instead of them."""
         assert self.shortlist is not None
         assert self.translating is not None
-        ids, is_allowed = self.shortlist.of_batch([request.ids for request in requests])
+        ids, is_allowed = self.shortlist.restriction([request.ids for request in requests])
         # The special tokens are in every shortlist. A tag is in none: no translation has one.
         special = SpecialIds(*np.searchsorted(ids, self.special_ids[:4]).tolist())
         pieces = self.byte_pieces

@@ -90,7 +90,7 @@ def rescored(
     candidates of all parts are scored together, so that batches are full.
     """
     pipeline = translator.pipeline
-    several = [number for number, of_part in enumerate(candidates) if len(of_part) > 1]
+    several = [number for number, part_candidates in enumerate(candidates) if len(part_candidates) > 1]
     places = [(number, each) for number in several for each in candidates[number]]
     explained = translator.explaining_engine().explain(
         [parts[number]._replace(terms=(), seed=0) for number, _ in places],
@@ -103,8 +103,8 @@ def rescored(
     for rescorer in translator.rescorers:
         scores = rescorer.scores(pairs, pipeline.languages)
         totals = [total + score for total, score in zip(totals, scores, strict=True)]
-    of_places, found = iter(totals), list(map(list, candidates))
+    place_totals, found = iter(totals), list(map(list, candidates))
     for number in several:
-        ranked = [(-next(of_places), place) for place in range(len(candidates[number]))]
+        ranked = [(-next(place_totals), place) for place in range(len(candidates[number]))]
         found[number] = [candidates[number][place] for _, place in sorted(ranked)]
     return found

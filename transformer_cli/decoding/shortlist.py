@@ -55,9 +55,9 @@ class Shortlist:
 
     def of(self, source: TokenIds) -> NDArray[np.int64]:
         """The sorted ids of the tokens that the translation of a source may consist of."""
-        return self.of_batch([source]).ids
+        return self.restriction([source]).ids
 
-    def of_batch(self, sources: Sequence[TokenIds]) -> Restriction:
+    def restriction(self, sources: Sequence[TokenIds]) -> Restriction:
         """The tokens among which each source of a batch may choose."""
         tokens = np.array([token for source in sources for token in source], np.int64)
         rows = np.repeat(np.arange(len(sources)), [len(source) for source in sources])
@@ -153,13 +153,13 @@ def load_shortlist(path: Path, settings: ShortlistConfig, tokenizers: tuple[Toke
     if not is_whole:
         raise DataError(f"{path}: not a shortlist, or damaged", hint=again)
     special = SpecialIds.of(target)
-    of_all = [*special[:4], *by_frequency[: settings.frequent].tolist()]
+    always = [*special[:4], *by_frequency[: settings.frequent].tolist()]
     never = {*special.tag_ids} - {*special[:4]}
     digest = hashlib.sha256(content).hexdigest()[:8]
     return Shortlist(
         starts,
         translations,
-        np.unique(np.array([one for one in of_all if one not in never], np.int64)),
+        np.unique(np.array([one for one in always if one not in never], np.int64)),
         target.vocab_size,
         settings.best,
         copies=source is target or source.to_json() == target.to_json(),

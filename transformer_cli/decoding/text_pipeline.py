@@ -246,11 +246,11 @@ class TextPipeline:
         parts: list[TextPart] = []
         for sentence, written in zip(sentences, as_written, strict=True):
             ids_of_all = self._ids_if_short(sentence.text)
-            of_sentence = self._short_parts(sentence.text) if ids_of_all is None else [(sentence.text, ids_of_all)]
-            for number, (part, ids) in enumerate(of_sentence):
+            sentence_parts = self._short_parts(sentence.text) if ids_of_all is None else [(sentence.text, ids_of_all)]
+            for number, (part, ids) in enumerate(sentence_parts):
                 gap = self.gap(" " if number else sentence.gap) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
-                spelled = written if len(of_sentence) == 1 else part
+                spelled = written if len(sentence_parts) == 1 else part
                 terms = () if self.glossary is None else self.glossary.find(spelled)
                 request = with_terms(Request(ids), terms) if terms else Request(ids)
                 parts.append(TextPart(request, part, spelled, gap, terms))
@@ -276,7 +276,7 @@ class TextPipeline:
         """What the glossary requires of the translation of a normalised text; nothing without a glossary."""
         return () if self.glossary is None else self.glossary.find(text)
 
-    def of_terms_alone(self, line: str) -> Translation | None:
+    def translation_by_terms(self, line: str) -> Translation | None:
         """The translation of a line that has nothing but terms of the glossary, protected spans, marks and spaces; else None.
 
         Each target term takes the place of its source term, with its capital letter at the beginning, or all letters of it.
@@ -311,9 +311,9 @@ class TextPipeline:
         if not chunk.parts:
             return Translation(chunk.text, "", 0.0, ())
         texts: list[list[Alternative]] = []
-        for part, of_part in zip(chunk.parts, hypotheses, strict=True):
+        for part, part_hypotheses in zip(chunk.parts, hypotheses, strict=True):
             written = []
-            for hypothesis in of_part:
+            for hypothesis in part_hypotheses:
                 for_unknown: list[str] = []
                 if part.terms or self.replacement is not None:
                     for_unknown = self.words_for_unknown(part, hypothesis)
@@ -329,13 +329,13 @@ class TextPipeline:
         is_untranslated = any(part.is_kept for part in chunk.parts)
         if is_divided or is_untranslated:
             texts = in_form_of_clauses(self, chunk, texts)
-        found = texts[0] if len(texts) == 1 else _of_parts(chunk, texts)
+        found = texts[0] if len(texts) == 1 else _joined_parts(chunk, texts)
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         applied = [
-            applied_terms(of_part[0].text if of_part else "", part.terms)
-            for of_part, part in zip(texts, chunk.parts, strict=True)
+            applied_terms(part_texts[0].text if part_texts else "", part.terms)
+            for part_texts, part in zip(texts, chunk.parts, strict=True)
             if part.terms
         ]
         return Translation(
@@ -427,9 +427,9 @@ class TextPipeline:
             sentences[1:] = map(_without_lone_quote, sentences[1:])
         return sentences
 
-    def gap(self, of_source: str) -> str:
+    def gap(self, source_gap: str) -> str:
         """The white space between two translations, from that between their sources."""
-        return without_line_breaks(gap_between(of_source, *self.languages))
+        return without_line_breaks(gap_between(source_gap, *self.languages))
 
     def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
         """The parts of a text with more than `max_length` tokens, and their token ids."""
@@ -457,9 +457,9 @@ class TextPipeline:
             part: if [UNK] stands for some of its terms, each [UNK] of the hypothesis does.
             hypothesis: explained if it contains [UNK] and `replacement` is given.
         """
-        of_terms = texts_of_slots(part.terms) if part.terms else []
-        if of_terms or self.replacement is None:
-            return of_terms
+        term_texts = texts_of_slots(part.terms) if part.terms else []
+        if term_texts or self.replacement is None:
+            return term_texts
         return self.replacement.words(part.text, part.request.ids, hypothesis, self.source_tokenizer)
 
 
@@ -467,10 +467,12 @@ def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[Trans
     """The parts of a text with their best translations; nothing for a text that stays as a whole."""
     if not all(texts) or all(part.is_kept for part in chunk.parts):
         return ()
-    return tuple(TranslatedPiece(part.given, of_part[0].text) for part, of_part in zip(chunk.parts, texts, strict=True))
+    return tuple(
+        TranslatedPiece(part.given, part_texts[0].text) for part, part_texts in zip(chunk.parts, texts, strict=True)
+    )
 
 
-def _of_parts(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
+def _joined_parts(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
     """The texts of the parts joined: the n-th best of the line joins the n-th best of each part that is not empty."""
     found = []
     for nth_best in nth_best_of_all(texts):

@@ -41,13 +41,13 @@ def distinct(found: Iterable[tuple[str, float]]) -> tuple[Alternative, ...]:
     return tuple(Alternative(text, score) for text, score in scores.items())
 
 
-def nth_best_of_all(of_parts: Sequence[Sequence[Alternative]]) -> list[list[Alternative]]:
+def nth_best_of_all(part_alternatives: Sequence[Sequence[Alternative]]) -> list[list[Alternative]]:
     """The best translation of each part, then the second best of each, and so on.
 
     A part that has fewer than others goes on with its last one; one that has none is empty.
     """
-    most = max(map(len, of_parts), default=0)
-    filled = [of_part or (Alternative("", 0.0),) for of_part in of_parts]
+    most = max(map(len, part_alternatives), default=0)
+    filled = [alternatives or (Alternative("", 0.0),) for alternatives in part_alternatives]
     return [[each[min(n, len(each) - 1)] for each in filled] for n in range(most)]
 
 
@@ -319,7 +319,7 @@ def request_seed(seed: int, line: int, part: int) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def joined(source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]) -> Translation:
+def joined_translation(source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]) -> Translation:
     """The translation of a text from those of its parts; the n-th best joins the n-th best of each part.
 
     Args:
@@ -327,10 +327,10 @@ def joined(source: str, parts: Sequence[Translation], join: Callable[[list[str]]
         parts: at least one.
         join: puts one text per part together.
     """
-    of_parts = [part.alternatives or (Alternative(part.text, part.score),) for part in parts]
+    part_alternatives = [part.alternatives or (Alternative(part.text, part.score),) for part in parts]
     alternatives = distinct(
         (join([each.text for each in nth_best]), sum(each.score for each in nth_best))
-        for nth_best in nth_best_of_all(of_parts)
+        for nth_best in nth_best_of_all(part_alternatives)
     )
     return Translation(
         source,
@@ -362,7 +362,7 @@ def _joined_details(parts: Sequence[Translation]) -> LineDetails | None:
     found = [part.details for part in parts if part.details is not None]
     if not found:
         return None
-    return LineDetails(tuple(each for of_part in found for each in of_part.parts), ())
+    return LineDetails(tuple(each for details in found for each in details.parts), ())
 
 
 Place = tuple[int, int]
@@ -396,15 +396,15 @@ def placed_pieces(translation: Translation) -> list[PlacedPiece]:
     found: list[tuple[Place, Place]] = []
     end, begin = 0, 0
     is_known = True
-    for of_source, of_target in [*places, ((len(source),) * 2, (len(text),) * 2)]:
-        if of_source is None or of_target is None:
+    for source_extent, target_extent in [*places, ((len(source),) * 2, (len(text),) * 2)]:
+        if source_extent is None or target_extent is None:
             is_known = False
             continue
         if not is_known:
-            between = slice(end, of_source[0]), slice(begin, of_target[0])
+            between = slice(end, source_extent[0]), slice(begin, target_extent[0])
             found.append((_words_in(source, between[0]), _words_in(text, between[1])))
-        found.append((of_source, of_target))
-        end, begin = of_source[1], of_target[1]
+        found.append((source_extent, target_extent))
+        end, begin = source_extent[1], target_extent[1]
         is_known = True
     sources, targets = zip(*found[:-1], strict=True) if found[:-1] else ((), ())
     return [
@@ -489,13 +489,13 @@ def through_pivot(first: Translation, second: Translation, languages: Direction)
     else:
         doubts = doubts_about(first.source, second.text, languages)
     pieces = _pieces_through(first, second)
-    of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"
+    flags = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"
     return replace(
         second,
         source=first.source,
         unknown_words=first.unknown_words,
         num_words=first.num_words,
-        **{name: getattr(first, name) or getattr(second, name) for name in of_either},
+        **{name: getattr(first, name) or getattr(second, name) for name in flags},
         doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
         pivot=first,
         pieces=pieces,

@@ -24,7 +24,6 @@ from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
     Repair,
-    divided,
     divided_if_doubtful,
     in_clauses,
     longer_of,
@@ -32,6 +31,7 @@ from transformer_cli.decoding.checks.repair import (
     may_be_joined,
     reads_well,
     with_commas_for_ellipses,
+    with_divided_parts,
     without_short_rivals,
 )
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
@@ -54,7 +54,7 @@ from transformer_cli.decoding.translation import (
     SourceText,
     Translation,
     copied,
-    joined,
+    joined_translation,
     left_out,
     seeded,
     through_pivot,
@@ -160,7 +160,7 @@ class Translator:
         for texts in (lines, prefixes):
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
-        of_lines = None if prefixes is None else iter(prefixes)
+        line_prefixes = None if prefixes is None else iter(prefixes)
         if self.pipeline.glossary is not None:
             self._check_keeps_terms()
         if self.before is not None:
@@ -170,7 +170,7 @@ class Translator:
         towards = self.towards(to, from_)
         if self.estimates:
             reverse_reader(towards)  # refuses a run that is not there
-        windows = towards._windows(iter(lines), of_lines, num_before)
+        windows = towards._windows(iter(lines), line_prefixes, num_before)
         return chain.from_iterable(towards.translate_window(window, with_details=with_details) for window in windows)
 
     @property
@@ -280,10 +280,10 @@ class Translator:
             for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
-            if len(of_window) < len(window):
-                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
-            yield list(map(Line, window, of_window, count(num_before + num_read)))
+            window_prefixes = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
+            if len(window_prefixes) < len(window):
+                raise DataError(f"there are {num_read + len(window_prefixes)} prefixes, but more lines")
+            yield list(map(Line, window, window_prefixes, count(num_before + num_read)))
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
@@ -329,7 +329,7 @@ class Translator:
             if self.memory is not None and not line.prefix:
                 translation = self.memory.recall(line.given, line.number + 1 if self.reports_lines else None)
             if translation is None and with_terms and not line.prefix:
-                translation = self.pipeline.of_terms_alone(line.given)
+                translation = self.pipeline.translation_by_terms(line.given)
             known.append(translation)
         return known
 
@@ -375,11 +375,11 @@ class Translator:
             before, protects_spans=self.protects_spans, is_strict=self.is_strict, reports_lines=reports_lines
         )
         second = replace(self, before=None, memory=None, reports_lines=reports_lines)
-        of_first = first.translate_window([replace(line, prefix="") for line in lines])
-        of_second = second.translate_window(
-            [replace(line, given=each.text) for line, each in zip(lines, of_first, strict=True)]
+        pivots = first.translate_window([replace(line, prefix="") for line in lines])
+        translations = second.translate_window(
+            [replace(line, given=each.text) for line, each in zip(lines, pivots, strict=True)]
         )
-        return [through_pivot(one, other, self.languages) for one, other in zip(of_first, of_second, strict=True)]
+        return [through_pivot(one, other, self.languages) for one, other in zip(pivots, translations, strict=True)]
 
     def _in_form_of_lines(self, lines: Sequence[Line], form: LineForm) -> list[Translation]:
         """The translations of the texts of lines, joined as the lines are."""
@@ -391,9 +391,9 @@ class Translator:
         translations = self._in_form_of_texts(texts, form)
         if self.repairs and any(BRACKET.search(each.text) for each in texts):
             translations = self._with_lost_brackets(texts, translations, form)
-        of_texts = iter(translations)
+        remaining = iter(translations)
         return [
-            next(of_texts) if line is None else form.join(line, [*islice(of_texts, len(line.texts))])
+            next(remaining) if line is None else form.join(line, [*islice(remaining, len(line.texts))])
             for line in split_lines
         ]
 
@@ -480,7 +480,7 @@ class Translator:
                 form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text)
                 for piece in pieces
             ]
-            whole = form.finished(texts[index], joined(texts[index].text, parts, "".join))
+            whole = form.finished(texts[index], joined_translation(texts[index].text, parts, "".join))
             num_terms, num_before = (
                 sum(term.is_applied for term in each.terms) for each in (whole, translations[index])
             )
@@ -501,8 +501,8 @@ class Translator:
                 [texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting
             ]
             answers = iter(translated_as_sentences(self, list(chain(*asked)), form))
-            for index, of_sentence in zip(waiting, asked, strict=True):
-                translations = list(islice(answers, len(of_sentence)))
+            for index, sentence_texts in zip(waiting, asked, strict=True):
+                translations = list(islice(answers, len(sentence_texts)))
                 sentence = sentences[index]
                 if sentence is None:
                     results[index] = form.finished(texts[index], translations[0])
@@ -549,11 +549,11 @@ class Translator:
                 unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        of_chunks = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
+        chunk_hypotheses = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
-            pairs = zip(chunks, of_chunks, strict=True)
-            of_chunks = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
-        translations = list(map(pipeline.restore, chunks, of_chunks))
+            pairs = zip(chunks, chunk_hypotheses, strict=True)
+            chunk_hypotheses = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
+        translations = list(map(pipeline.restore, chunks, chunk_hypotheses))
         if explainer is not None or self.estimates:
             return with_details(self, chunks, hypotheses, translations, explainer)
         return translations
@@ -570,8 +570,8 @@ class Translator:
             found = self._best_candidates(new) if is_chosen else self.engine.translate(new, options)
             hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
-            of_new = {request: hypotheses[request] for request in new}
-            hypotheses |= self._with_terms_in_place(chunks, of_new)
+            new_hypotheses = {request: hypotheses[request] for request in new}
+            hypotheses |= self._with_terms_in_place(chunks, new_hypotheses)
 
     def _regain_ellipses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
@@ -612,7 +612,7 @@ class Translator:
                     n for n, part in parts if loses_text(self.pipeline, part, hypotheses[part.request], self.decoding)
                 ]
                 if numbers:
-                    chunks[index] = divided(self.pipeline, chunks[index], numbers)
+                    chunks[index] = with_divided_parts(self.pipeline, chunks[index], numbers)
                     lost.append(index)
             if lost:
                 self._search_new_parts([chunks[index] for index in lost], hypotheses)
@@ -680,10 +680,10 @@ class Translator:
             read = self.pipeline.source_tokenizer.decode
             write, utility = self.pipeline.target_tokenizer.decode, self.utility
             best = [
-                by_expected_utility(of_part, write, utility and partial(utility, read(part.ids)))
-                for part, of_part in zip(parts, candidates, strict=True)
+                by_expected_utility(part_candidates, write, utility and partial(utility, read(part.ids)))
+                for part, part_candidates in zip(parts, candidates, strict=True)
             ]
-        return [of_part[: options.num_best] for of_part in best]
+        return [part_candidates[: options.num_best] for part_candidates in best]
 
     def search_with(self, parts: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """The hypotheses of a search with other options than those of `decoding`."""
@@ -758,24 +758,24 @@ def _report_not_green(numbered: Sequence[tuple[int, Translation]], quality: Qual
         is_named = each.doubts or each.is_untranslated or each.is_partly_copied or each.is_in_pieces
         if not is_named and (reason := quality.why_not_green(each)):
             reasons.setdefault(reason, []).append(number)
-    for reason, of_reason in reasons.items():
-        logger.warning("%s: not green: %s", _lines(of_reason), reason)
+    for reason, numbers in reasons.items():
+        logger.warning("%s: not green: %s", _lines(numbers), reason)
 
 
 def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
     """Warn of lines with doubts: one message for those with equal doubts, and one each for unseen and made-up words."""
-    of_doubts: dict[tuple[str, ...], list[int]] = {}
-    of_words: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in (UNSEEN, MADE_UP)}
+    lines_by_doubts: dict[tuple[str, ...], list[int]] = {}
+    words_by_doubt: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in (UNSEEN, MADE_UP)}
     for number, each in numbered:
         if doubts := without_words(each.doubts):
-            of_doubts.setdefault(doubts, []).append(number)
+            lines_by_doubts.setdefault(doubts, []).append(number)
         for doubt, _, named in (one.partition(": ") for one in each.doubts):
-            if doubt in of_words:
-                of_words[doubt][0].append(number)
-                of_words[doubt][1].update(dict.fromkeys(named.split(", ")))
-    for doubts, doubtful in of_doubts.items():
+            if doubt in words_by_doubt:
+                words_by_doubt[doubt][0].append(number)
+                words_by_doubt[doubt][1].update(dict.fromkeys(named.split(", ")))
+    for doubts, doubtful in lines_by_doubts.items():
         logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
-    for doubt, (lines, words) in of_words.items():
+    for doubt, (lines, words) in words_by_doubt.items():
         if words:
             shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
             more = f" and {num_more} more (tfm translate --json tells all)" if num_more > 0 else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_files
+from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_trained_files
 from transformer_cli.config.data import Direction
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
@@ -34,7 +34,7 @@ from transformer_cli.evaluation.curve_pictures import learning_curves
 from transformer_cli.evaluation.held_out_text import corpus_name
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.report import Page, html_of, ranked_sentences
-from transformer_cli.evaluation.system_comparison import SignificanceTest, SystemComparison, compare
+from transformer_cli.evaluation.system_comparison import SignificanceTest, SystemComparison, compare_systems
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 from transformer_cli.process.errors import UsageError
 
@@ -110,7 +110,7 @@ def require_means(
 
 def _require_direction(against: str, scored: Sequence[Direction]) -> None:
     """Raise UsageError if the other run does not translate in a direction of the pairs."""
-    data = first_usable(find_run(against), read_files).config.data
+    data = first_usable(find_run(against), read_trained_files).config.data
     for direction in scored:
         if direction not in data.directions:
             theirs = ", ".join(map(str, data.directions))
@@ -203,7 +203,7 @@ def _comparison(
     others = measure_corpus(other_texts, references, names, target_language=part.direction.target)
     if comet is not None:
         others.append(measure_comet(comet, sources, other_texts, references))
-    return compare(part.measurements, others, against, significance)
+    return compare_systems(part.measurements, others, against, significance)
 
 
 def _translations(run: str, part: DirectionReport, overrides: Sequence[str]) -> list[str]:

@@ -132,7 +132,7 @@ class SystemComparison(NamedTuple):
         ]
 
 
-def compare(
+def compare_systems(
     measured: Sequence[Measurement],
     others: Sequence[Measurement],
     other: str,

@@ -201,7 +201,7 @@ def _with_scores(
         score = round(math.log(words[word] / num_pieces), 4)
         # An unknown character is encoded as bytes, with a score below that of any word.
         has_unknown = not _FIXED.isdisjoint(cut[word])
-        of_pieces = -math.inf if has_unknown else sum(scores[piece] for piece in cut[word])
-        if word not in scores and score > of_pieces:
+        pieces_score = -math.inf if has_unknown else sum(scores[piece] for piece in cut[word])
+        if word not in scores and score > pieces_score:
             added.append([word, score])
     return model | {"vocab": [*model["vocab"], *added]}

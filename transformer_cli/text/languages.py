@@ -241,7 +241,7 @@ _FURTHER_SCRIPTS = {
 
 
 def scripts_of_language(language: str) -> frozenset[str]:
-    """The scripts that a language is written in, and LATIN, as in `script_of`; nothing for a language that is not known."""
+    """The scripts that a language is written in, and LATIN, as in `script_of_letters`; nothing for a language that is not known."""
     code = primary_language(language)
     if code not in _NAMES:
         return frozenset()
@@ -406,7 +406,7 @@ def guess_language(sentences: Iterable[str]) -> str:
     return _language_of_words(text)
 
 
-def script_of(text: str) -> str:
+def script_of_letters(text: str) -> str:
     """The script of most letters, by the first word in their Unicode names, such as LATIN; empty without letters."""
     scripts = _scripts(Counter(char for char in text if char.isalpha()))
     return scripts.most_common(1)[0][0] if scripts else ""
@@ -547,7 +547,7 @@ def _chinese_name(name: str) -> str:
 
 
 def _locales_named(name: str) -> list[str]:
-    script = script_of(name)
+    script = script_of_letters(name)
     return _LOCALES.get(script, LANGUAGE_OF_SCRIPT.get(script, "")).split()
 
 

@@ -49,10 +49,10 @@ def with_pairs_of_quotes(source: str, translation: str) -> str | None:
     read, written = ([*re.finditer(f"[{_QUOTES_OF_KIND[0]}]", text)] for text in (source, translation))
     if len(read) != len(written) or len(read) % 2:
         return translation
-    of_source, found = (list(zip(each[::2], each[1::2], strict=True)) for each in (read, written))
-    if any(one[0] + other[0] not in _PAIRS for one, other in of_source):
+    source_pairs, found = (list(zip(each[::2], each[1::2], strict=True)) for each in (read, written))
+    if any(one[0] + other[0] not in _PAIRS for one, other in source_pairs):
         return translation
-    for (opening, closing), (one, other) in reversed([*zip(of_source, found, strict=True)]):
+    for (opening, closing), (one, other) in reversed([*zip(source_pairs, found, strict=True)]):
         inner = translation[one.end() : other.start()].strip()  # beside \u00ab and \u00bb stand spaces
         if one[0] + other[0] not in _PAIRS:
             if not inner:

@@ -141,7 +141,7 @@ class WordCounts:
         for text in texts:
             self._words.update(map(possessed, possessed_words(text, self._language)))
 
-    def of_words(self) -> Mapping[str, int]:
+    def word_counts(self) -> Mapping[str, int]:
         """The count of each word, as `folded` writes it."""
         self._divide()
         return self._words
@@ -272,13 +272,13 @@ def written_words(counts: Mapping[str, int]) -> SeenWords | None:
     """
     if not _FEWEST_WORDS <= len(counts) <= MOST_WORDS:
         return None
-    of_stem = defaultdict[str, list[str]](list)
+    endings_by_stem = defaultdict[str, list[str]](list)
     for word in most_frequent(counts, counts, _MOST_WITH_ENDINGS):
         for end in range(max(_SHORTEST_STEM, len(word) - _LONGEST_ENDING), len(word) + 1):
-            of_stem[word[:end]].append(word[end:])
+            endings_by_stem[word[:end]].append(word[end:])
     pairs = Counter(
         pair
-        for endings in of_stem.values()
+        for endings in endings_by_stem.values()
         if len(endings) <= _MOST_ENDINGS
         for pair in combinations(sorted(endings), 2)
         if not pair[0] or pair[0][0] != pair[1][0]  # the same letter belongs to the stem
@@ -307,11 +307,11 @@ def made_up_words(source: str, translation: str, written: SeenWords) -> tuple[st
     visible = masked(translation, [span for span in spans if span.kind is SpanKind.TAG], " ")
     visible = masked(visible, [span for span in spans if span.kind is not SpanKind.TAG], "0")
     read = folded(source)
-    of_source = {form for word in _WORD.findall(read) for form in (word, word.removesuffix("s"))}
+    source_forms = {form for word in _WORD.findall(read) for form in (word, word.removesuffix("s"))}
     found = {
         folded(word): word
         for word in _WORD.findall(visible)
-        if len(word) >= _FEWEST_LETTERS and word not in written and folded(word) not in of_source
+        if len(word) >= _FEWEST_LETTERS and word not in written and folded(word) not in source_forms
         if not _has_known_ending(folded(word), written)
     }
     known = {*_BESIDE_NUMBER.findall(read), *_ORDINALS}
@@ -354,12 +354,12 @@ def unseen_words(source: str, translation: str, seen: Container[str], language: 
     """
     found: dict[str, str] = {}
     if _MAY_POSSESS.search(source) is not None and KNOWS_POSSESSED in seen:
-        of_somebody = possessed_words(source, language)
-        found = {folded(match[0]): match[0] for match in of_somebody if possessed(match) not in seen}
+        possessives = possessed_words(source, language)
+        found = {folded(match[0]): match[0] for match in possessives if possessed(match) not in seen}
     is_spaced = has_spaces(language)
     pattern = _WORD if is_spaced else _LETTER
-    of_source = plain_words(source) if is_spaced and is_plain(source) else pattern.findall(source)
-    if all(map(seen.__contains__, of_source)):
+    source_words = plain_words(source) if is_spaced and is_plain(source) else pattern.findall(source)
+    if all(map(seen.__contains__, source_words)):
         return tuple(found.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
     spans = find_spans(source)
@@ -408,7 +408,7 @@ def read_seen_words(path: Path) -> SeenWords | None:
         if facts["format"] != 1:
             raise ValueError("an unknown format")
         written = facts.get("written")
-        return replace(SeenWords.from_text(facts["hashes"]), written=written and _of_translations(written))
+        return replace(SeenWords.from_text(facts["hashes"]), written=written and _translation_words(written))
     except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
         logger.warning(
             "%s: not a list of words, or damaged, so words that the training has not seen are not noticed; tfm calibrate makes it again",
@@ -417,7 +417,7 @@ def read_seen_words(path: Path) -> SeenWords | None:
         return None
 
 
-def _of_translations(facts: Mapping[str, str]) -> SeenWords:
+def _translation_words(facts: Mapping[str, str]) -> SeenWords:
     pairs = (pair.partition("-") for pair in facts["endings"].split())
     return replace(SeenWords.from_text(facts["hashes"]), endings=frozenset((one, other) for one, _, other in pairs))
 

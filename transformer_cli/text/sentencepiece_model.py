@@ -196,8 +196,8 @@ def parsed_model(content: bytes, origin: str) -> Any:
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
 
-    of_library: Any = sentencepiece_model_pb2
-    model = of_library.ModelProto()
+    message_types: Any = sentencepiece_model_pb2
+    model = message_types.ModelProto()
     try:
         model.ParseFromString(content)
     except DecodeError as error:
@@ -315,8 +315,8 @@ def with_control_symbols(content: bytes, symbols: Iterable[str]) -> bytes:
     """The content of an .spm file with further entries at its end, with which no text is encoded."""
     from sentencepiece import sentencepiece_model_pb2
 
-    of_library: Any = sentencepiece_model_pb2
-    added = of_library.ModelProto()
+    message_types: Any = sentencepiece_model_pb2
+    added = message_types.ModelProto()
     for symbol in symbols:
         added.pieces.add(piece=symbol, score=0.0, type=_CONTROL)
     # Of two protocol buffers, one behind the other, a reader makes one: its lists are joined.
@@ -398,8 +398,8 @@ class LibraryEngine:
         """A text as tokens."""
         from sentencepiece import sentencepiece_pb2
 
-        of_library: Any = sentencepiece_pb2
-        found = of_library.SentencePieceText()
+        message_types: Any = sentencepiece_pb2
+        found = message_types.SentencePieceText()
         found.ParseFromString(self._library.encode(text, out_type="serialized_proto"))
         place = 0
         ids, tokens, offsets = list[int](), list[str](), list[tuple[int, int]]()
@@ -430,7 +430,7 @@ class LibraryEngine:
 
     def tokenize(self, word: str) -> list[Token]:
         """The tokens of a word in the spelling of the pieces."""
-        ids: list[int] = self._of_words.encode(word)
+        ids: list[int] = self._plain_library.encode(word)
         return [Token(index, self._layout.entry_of(self._names[index])) for index in ids]
 
     def decode(self, entries: Iterable[str]) -> str:
@@ -439,7 +439,7 @@ class LibraryEngine:
         return text.lstrip(" ")
 
     @cached_property
-    def _of_words(self) -> Any:
+    def _plain_library(self) -> Any:
         """The library with the same pieces, which takes text as it is: without normalisation, without a first space."""
         from sentencepiece import SentencePieceProcessor
 

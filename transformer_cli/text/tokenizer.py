@@ -505,9 +505,9 @@ class WordCache:
             first = self.first_words[next(remaining)]
             return first + b"".join(map(self.later_words.__getitem__, remaining))
         except KeyError:
-            return b"".join(self._of_parts(words))
+            return b"".join(self._part_ids(words))
 
-    def _of_parts(self, words: list[str]) -> Iterator[bytes]:
+    def _part_ids(self, words: list[str]) -> Iterator[bytes]:
         """The ids of each part of a text: of a single word, or of several words that must be encoded together."""
         waiting = list[str]()
         is_first = True
@@ -673,12 +673,12 @@ class SequenceFormat:
             targets = [direction.target for direction in data.directions]
             has_tags = len(set(targets)) > 1 or data.target_tag
             corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
-            of_corpora = tuple(corpus.tag for corpus in corpora)
+            corpus_tags = tuple(corpus.tag for corpus in corpora)
             if isinstance(data, FilesData | HubData) and data.reversed_epochs is not None:
-                of_corpora += (REVERSED,) * len(corpora)
+                corpus_tags += (REVERSED,) * len(corpora)
             return cls(
                 tags=tuple(map(tag_of, targets)) if has_tags else (),
-                corpus_tags=of_corpora if any(of_corpora) else (),
+                corpus_tags=corpus_tags if any(corpus_tags) else (),
             )
         length_change = -1 if data.task == "drop-first" else 0
         return cls(data.end_symbol, data.shift_target, length_change)
@@ -705,8 +705,8 @@ class SequenceFormat:
             corpus: index into `data.corpora`.
             direction: index into `data.directions`.
         """
-        of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
-        return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
+        corpus_tag = self.corpus_tags[corpus] if self.corpus_tags else None
+        return [*([corpus_tag] if corpus_tag else []), *self.tags[direction : direction + 1]]
 
     def decoder_inputs(
         self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int

@@ -83,7 +83,7 @@ def place_on_device(machine: Machine, launch: Launch, runtime: RuntimeConfig) ->
 
 
 @contextmanager
-def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
+def joined_processes(launch: Launch, device: torch.device) -> Iterator[Processes]:
     """Connect to the other processes; in the block they train together.
 
     Raises:

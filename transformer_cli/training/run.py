@@ -36,7 +36,13 @@ from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, Checkpoint, Re
 from transformer_cli.checkpoint.trained_files import seen_lengths_of, tokenizers_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, digest_of, lengths_seen_in, prepare_data, validation_pairs
+from transformer_cli.data.preparation import (
+    PreparedData,
+    fingerprint_digest,
+    lengths_seen_in,
+    prepare_data,
+    validation_pairs,
+)
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
 from transformer_cli.data.streaming import require_shareable
@@ -90,7 +96,7 @@ from transformer_cli.training.joining import (
     SharedEngine,
     StoppedError,
     data_of_main,
-    joined,
+    joined_processes,
     place_on_device,
     require_same_settings,
 )
@@ -194,7 +200,7 @@ def train(
     folder, here = RunFolder(Path(runs_folder) / config.name), Path.cwd()
     if folder.path.exists():
         folder.require_own_files()
-    connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
+    connected = nullcontext(ALONE) if launch.is_alone else joined_processes(launch, machine.device)
     with _one_training(), connected as processes, _writing(folder, processes):
         if splits is not None:
             may_change = from_scratch or accept_data_change
@@ -524,7 +530,7 @@ def build_session(
         TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
     """
     retention = Retention.of(config.training)
-    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=digest_of(data.fingerprint))
+    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=fingerprint_digest(data.fingerprint))
     checkpoints.found_folder = KnownFolder(folder.path)
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     require_memory_for_training(config, vocab_sizes, machine.device, read_launch())

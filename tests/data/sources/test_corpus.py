@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 
 from transformer_cli.config import DataConfig
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.sources.corpus import fingerprint, has_split, read_pairs
+from transformer_cli.data.sources.corpus import has_split, read_pairs, source_digests
 from transformer_cli.process.errors import DataError
 
 
@@ -177,19 +177,19 @@ def test_sequences_are_read_like_any_corpus_and_do_not_leak() -> None:
 
 def test_fingerprints_are_sha_256_and_change_with_what_they_name(corpora: Path) -> None:
     data = _files(corpora, {"path": "small.tsv"}, {"path": "held.tsv", "split": "test"})
-    before = fingerprint(data, seed=1)
+    before = source_digests(data, seed=1)
     assert list(before) == ["small.tsv", "held.tsv"]
     assert all(len(digest) == 64 for digest in before.values())
-    assert fingerprint(data, seed=2) == before
+    assert source_digests(data, seed=2) == before
     (corpora / "held.tsv").write_bytes(b"a\tb\n")
-    after = fingerprint(data, seed=1)
+    after = source_digests(data, seed=1)
     assert after["small.tsv"] == before["small.tsv"]
     assert after["held.tsv"] != before["held.tsv"]
 
 
 def test_fingerprints_of_what_is_generated_change_with_the_seed() -> None:
     sequences = _config(**SEQUENCES)
-    assert list(fingerprint(sequences, seed=1)) == ["sequences: copy"]
-    assert fingerprint(sequences, seed=1) != fingerprint(sequences, seed=2)
+    assert list(source_digests(sequences, seed=1)) == ["sequences: copy"]
+    assert source_digests(sequences, seed=1) != source_digests(sequences, seed=2)
     hub = _config(source="hub", corpora=[{"dataset": "a/b", "config": "en-it"}])
-    assert list(fingerprint(hub, seed=1)) == ["a/b en-it train"]
+    assert list(source_digests(hub, seed=1)) == ["a/b en-it train"]

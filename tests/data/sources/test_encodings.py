@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from transformer_cli.config.data import FileCorpus, FilesData
 from transformer_cli.data import preparation
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources.local_files import read_files
+from transformer_cli.data.sources.local_files import read_pair_files
 from transformer_cli.data.unknown_files import encoding_of
 from transformer_cli.process.errors import DataError, UsageError
 
@@ -52,7 +52,7 @@ def read(folder: Path, undecodable: str = "error", **corpus: Any) -> list[tuple[
     data = FilesData.model_validate(
         {"source": "files", "root": str(folder), "corpora": corpora, "undecodable": undecodable}
     )
-    return list(read_files(data, 0, ReadingReport()))
+    return list(read_pair_files(data, 0, ReadingReport()))
 
 
 @pytest.mark.parametrize("encoding", PAIRS)

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from transformer_cli.config import Config
 from transformer_cli.config.data import HubData
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.preparation import changes, prepare_data, refusal
+from transformer_cli.data.preparation import changed_data_error, changes, prepare_data
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
 
@@ -296,7 +296,7 @@ def test_another_commit_is_a_change_and_an_unknown_one_is_none(tmp_path: Path, m
     before, after, offline = (fingerprint_at(sha) for sha in (SHA, "f" * 40, None))
     assert changes(before, after) == [f"commit of a/b: was {SHA}, now {'f' * 40}"]
     assert changes(before, offline) == changes(offline, before) == []
-    message = str(refusal(Path("runs/a/data"), before, after))
+    message = str(changed_data_error(Path("runs/a/data"), before, after))
     assert "data.corpora.N.revision" in message
     assert "--accept-data-change" in message
 

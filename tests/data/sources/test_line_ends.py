@@ -12,7 +12,7 @@ from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES
-from transformer_cli.data.sources.local_files import read_files
+from transformer_cli.data.sources.local_files import read_pair_files
 from transformer_cli.process.errors import DataError
 
 ROWS = [("Italian", "English"), *((f"mare {n}", f"sea {n}") for n in range(500))]
@@ -26,7 +26,7 @@ def config_of(folder: Path, corpus: dict[str, object]) -> Config:
 
 def read(folder: Path, corpus: dict[str, object]) -> list[tuple[str, str]]:
     data = config_of(folder, corpus).data
-    return list(read_files(data, 0, ReadingReport()))  # type: ignore[arg-type]
+    return list(read_pair_files(data, 0, ReadingReport()))  # type: ignore[arg-type]
 
 
 def table(separator: str, end: str, *, num_rows: int = 501) -> bytes:

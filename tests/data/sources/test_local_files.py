@@ -16,7 +16,7 @@ from transformer_cli.data.sources.local_files import (
     CorpusFiles,
     find_files,
     fingerprint_files,
-    read_files,
+    read_pair_files,
 )
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -30,7 +30,7 @@ def _data(root: Path, **corpus: Any) -> FilesData:
 
 
 def _read(root: Path, **corpus: Any) -> list[tuple[str, str]]:
-    return list(read_files(_data(root, **corpus), 0, ReadingReport()))
+    return list(read_pair_files(_data(root, **corpus), 0, ReadingReport()))
 
 
 def _write(folder: Path, **contents: bytes | str) -> None:
@@ -199,7 +199,7 @@ def test_columns_are_those_of_the_config(tmp_path: Path) -> None:
 def test_what_was_noticed_names_the_file_and_the_line(tmp_path: Path) -> None:
     _write(tmp_path, a_en=b"a\nb\0\n", a_it=b"A\nB\n")
     report = ReadingReport()
-    assert list(read_files(_data(tmp_path, path="."), 0, report)) == [("a", "A")]
+    assert list(read_pair_files(_data(tmp_path, path="."), 0, report)) == [("a", "A")]
     assert report.num_rows == 2
     assert report.skipped["a NUL byte"].example == f"{tmp_path}/a.en:2"
 
@@ -257,12 +257,12 @@ def test_a_file_that_is_no_text_is_refused_whatever_its_name(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=r"not text but|UTF-16") as refused:
-        list(read_files(_data(tmp_path, path=name), 0, ReadingReport()))
+        list(read_pair_files(_data(tmp_path, path=name), 0, ReadingReport()))
     assert kind in str(refused.value)
     assert DataError.usual_hint not in str(refused.value)
 
 
 def test_a_json_file_of_one_array_is_a_corpus(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[\n  {"en": "sea", "it": "mare"}\n]\n', encoding="utf-8")
-    found = list(read_files(_data(tmp_path, path="a.json"), 0, ReadingReport()))
+    found = list(read_pair_files(_data(tmp_path, path="a.json"), 0, ReadingReport()))
     assert found == [("sea", "mare")]

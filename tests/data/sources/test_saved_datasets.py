@@ -8,7 +8,7 @@ import pytest
 from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
-from transformer_cli.data.sources.local_files import fingerprint_files, read_files
+from transformer_cli.data.sources.local_files import fingerprint_files, read_pair_files
 from transformer_cli.process.errors import DataError
 
 PAIRS = [(f"sentence {number}", f"frase {number}") for number in range(1200)]
@@ -74,9 +74,9 @@ def test_a_split_that_was_not_saved_is_named(saved: Path) -> None:
 @pytest.mark.long
 def test_a_saved_data_set_is_read_as_local_files_too(saved: Path) -> None:
     for path, expected in (("one", PAIRS), ("both/test", PAIRS[1000:])):
-        assert list(read_files(files(saved, path), 0, ReadingReport())) == expected
+        assert list(read_pair_files(files(saved, path), 0, ReadingReport())) == expected
     with pytest.raises(DataError, match="a saved DatasetDict") as refused:
-        list(read_files(files(saved, "both"), 0, ReadingReport()))
+        list(read_pair_files(files(saved, "both"), 0, ReadingReport()))
     assert f"path: {saved}/both/test" in str(refused.value.hint)
     assert "its splits: test, train" in str(refused.value.hint)
 
@@ -96,6 +96,6 @@ def test_the_fingerprint_follows_the_files_of_a_saved_data_set(saved: Path) -> N
 def test_a_damaged_saved_data_set_is_an_error(saved: Path) -> None:
     (saved / "one" / "data-00000-of-00002.arrow").write_bytes(b"no arrow")
     with pytest.raises(DataError, match="one: a saved data set that cannot be read"):
-        list(read_files(files(saved, "one"), 0, ReadingReport()))
+        list(read_pair_files(files(saved, "one"), 0, ReadingReport()))
     with pytest.raises(DataError, match="the datasets library cannot read it"):
         list(read_hub(hub(saved, dataset="one"), 0, ReadingReport()))

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from transformer_cli.config import SequencesData
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sources.corpus import fingerprint, generate_sequences
+from transformer_cli.data.sources.corpus import generate_sequences, source_digests
 
 TASKS = ("copy", "drop-first", "reverse", "sort", "memorise")
 
@@ -118,6 +118,6 @@ def test_the_fingerprint_changes_with_whatever_changes_the_pairs() -> None:
         _data(min_length=6),
         _data(max_length=21),
     ]
-    fingerprints = [*(fingerprint(data, seed=1) for data in variants), fingerprint(variants[0], seed=2)]
+    fingerprints = [*(source_digests(data, seed=1) for data in variants), source_digests(variants[0], seed=2)]
     assert len({digest for each in fingerprints for digest in each.values()}) == len(fingerprints)
-    assert fingerprint(variants[0], seed=1) == fingerprints[0]
+    assert source_digests(variants[0], seed=1) == fingerprints[0]

@@ -82,7 +82,7 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
 def test_forced_translations_of_all_engines_take_as_many_steps() -> None:
     """With the mean length of 2, 4 and 9 tokens, CTranslate2 would end after 5 steps, and PyTorch after 9."""
     requests = [Request((*range(2, 2 + length),)) for length in (9, 2, 4)]
-    assert decoding.of_one_length(requests) == [Request((2, 3, 4, 5)), Request((2, 3, 4, 5))]
+    assert decoding.requests_of_one_length(requests) == [Request((2, 3, 4, 5)), Request((2, 3, 4, 5))]
 
 
 @pytest.mark.long

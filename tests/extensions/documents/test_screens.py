@@ -8,7 +8,7 @@ import pytest
 import srt
 
 from transformer_cli.config.data import Direction
-from transformer_cli.extensions.documents.screens import Word, divided, screens_of, words_with_markup
+from transformer_cli.extensions.documents.screens import Word, divided_words, screens_of, words_with_markup
 from transformer_cli.extensions.documents.subtitles import read_srt
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 
@@ -91,14 +91,16 @@ def test_a_translation_is_divided_where_a_sentence_or_clause_ends(cues: list[str
 )
 def test_no_part_ends_inside_a_phrase(language: str, left: str, right: str) -> None:
     words = words_with_markup([f"{left} {right}"], language)
-    found = divided(words, [len(left), len(right)], language)
+    found = divided_words(words, [len(left), len(right)], language)
     assert len(found[0]) != len(left.split())
-    assert len(divided(words, [len(left), len(right)], "fi")[0]) == len(left.split())
+    assert len(divided_words(words, [len(left), len(right)], "fi")[0]) == len(left.split())
 
 
 def test_a_cue_does_not_begin_with_a_mark_or_end_with_an_opening_one() -> None:
     for size in range(1, 60):
-        parts = divided(words_with_markup(["Est-il là ? « Oui ! » Il dit : « Non ! »"], "fr"), [size, 60 - size], "fr")
+        parts = divided_words(
+            words_with_markup(["Est-il là ? « Oui ! » Il dit : « Non ! »"], "fr"), [size, 60 - size], "fr"
+        )
         for part in parts:
             assert part[0].text not in {"?", "!", ":", "»"}
             assert part[-1].text != "«"
@@ -133,7 +135,7 @@ def text_of(words: Sequence[Word]) -> str:
 )
 def test_a_clause_moves_farther_if_it_ends_in_the_source(share: int, ends_clause: bool, wanted: str) -> None:
     words = words_with_markup(["Mais avant cela, j'aurais une question pour toi, Beth."], "fr")
-    found = divided(words, [share, 14], "fr", ends_clause=[ends_clause, True])
+    found = divided_words(words, [share, 14], "fr", ends_clause=[ends_clause, True])
     assert text_of(found[0]) == wanted
 
 
@@ -143,13 +145,13 @@ def test_a_clause_that_ends_in_the_source_is_looked_for_from_farther_away(ends_c
         "Nous sommes allés dans tous les grands magasins hier matin, mais nous n'avons pas trouvé de bon manteau noir"
     )
     words = words_with_markup([text], "fr")
-    found = divided(words, [40, 70], "fr", ends_clause=[ends_clause, True])
+    found = divided_words(words, [40, 70], "fr", ends_clause=[ends_clause, True])
     assert found[0][-1].text == wanted
 
 
 def test_text_moves_to_no_cue_in_which_it_cannot_be_read() -> None:
     words = words_with_markup(["Je suis ici depuis hier matin, et tu le sais."], "fr")
-    found = [divided(words, [1, 1], "fr", ends_clause=[True, False], seconds=[each, 9.0]) for each in (3.0, 0.8)]
+    found = [divided_words(words, [1, 1], "fr", ends_clause=[True, False], seconds=[each, 9.0]) for each in (3.0, 0.8)]
     assert [part[0][-1].text for part in found] == ["matin,", "hier"]
 
 

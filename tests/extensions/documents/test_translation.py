@@ -19,8 +19,8 @@ from transformer_cli.extensions.documents.segments import Markup, Role, Segment,
 from transformer_cli.extensions.documents.strings import BROKEN_MESSAGE
 from transformer_cli.extensions.documents.translation import (
     TOO_MARKED,
+    sentence_units,
     translate_document,
-    units_of,
 )
 from transformer_cli.extensions.documents.translator import (
     COPIED,
@@ -274,7 +274,7 @@ def test_quotation_marks_around_a_placeholder_stay_around_it() -> None:
 @given(st.text(st.sampled_from("()[]ab %s{x}.|"), max_size=24))
 def test_no_division_into_units_loses_a_character(text: str) -> None:
     for has_markup in (False, True):
-        units = list(units_of(Sentence(text, " "), has_markup=has_markup, has_sounds=True))
+        units = list(sentence_units(Sentence(text, " "), has_markup=has_markup, has_sounds=True))
         assert "".join(unit.gap + unit.text for unit in units) == f" {text}"
 
 

@@ -15,8 +15,8 @@ from transformer_cli.extensions.exchange.browser import (
     BrowserFormat,
     browser_files,
     content_of,
+    file_as_script,
     read_engine,
-    script_of,
 )
 from transformer_cli.extensions.exchange.export import export_run, possible_formats
 from transformer_cli.extensions.exchange.export_format import add_to_folder
@@ -40,14 +40,14 @@ def package(tmp_path: Path) -> Path:
 def test_a_file_comes_back_from_its_script(tmp_path: Path) -> None:
     content = bytes(range(256)) * 7
     path = tmp_path / "wasm.js"
-    path.write_bytes(script_of("wasm", content))
+    path.write_bytes(file_as_script("wasm", content))
     assert content_of(path) == content
-    assert script_of("wasm", content) == path.read_bytes()  # without a time stamp
+    assert file_as_script("wasm", content) == path.read_bytes()  # without a time stamp
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
 def test_a_damaged_script_is_named(damage: str, tmp_path: Path) -> None:
-    path, whole = tmp_path / "model.js", script_of("model", b"weights " * 200)
+    path, whole = tmp_path / "model.js", file_as_script("model", b"weights " * 200)
     middle = len(whole) // 2
     flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
     path.write_bytes({"cut": whole[:middle], "flipped": flipped, "empty": b""}[damage])

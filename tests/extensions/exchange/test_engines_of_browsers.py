@@ -22,7 +22,7 @@ from transformer_cli.extensions.exchange.binary_shortlist import (
     binary_shortlist_content,
     read_binary_shortlist,
 )
-from transformer_cli.extensions.exchange.browser import FILES, node, script_of, translated_in_node
+from transformer_cli.extensions.exchange.browser import FILES, file_as_script, node, translated_in_node
 from transformer_cli.extensions.exchange.export import float32_translator
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
@@ -261,10 +261,10 @@ def test_the_engine_of_the_page_reads_a_shortlist_that_was_written_here(page: Pa
     file = page / FILES / "shortlist.js"
     try:
         whole = binary_shortlist_content(NUM_ENTRIES, 1, [[0]] * NUM_ENTRIES)
-        file.write_bytes(script_of("shortlist", whole))
+        file.write_bytes(file_as_script("shortlist", whole))
         assert translated_in_node(page, lines) == plain
         few = binary_shortlist_content(8, 1, [[0]] * NUM_ENTRIES)
-        file.write_bytes(script_of("shortlist", few))
+        file.write_bytes(file_as_script("shortlist", few))
         assert num_equal(translated_in_node(page, lines), plain) < 5
     finally:
         file.unlink()

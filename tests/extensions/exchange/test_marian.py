@@ -37,9 +37,9 @@ from transformer_cli.extensions.exchange.marian import (
 )
 from transformer_cli.extensions.exchange.marian_format import (
     SETTINGS,
+    marian_parts,
     model_config,
     npz_content,
-    parts_of,
     read_npz,
     settings_of,
     shape_of,
@@ -228,8 +228,8 @@ def test_a_wrong_matrix_is_noticed_by_the_check(tmp_path: Path, monkeypatch: pyt
         return part._replace(theirs=other.get(part.theirs, part.theirs))
 
     monkeypatch.setattr(
-        "transformer_cli.extensions.exchange.marian.parts_of",
-        lambda config: map(swapped, parts_of(config)),
+        "transformer_cli.extensions.exchange.marian.marian_parts",
+        lambda config: map(swapped, marian_parts(config)),
     )
     with pytest.raises(DataError, match="the exported model does not agree with this one"):
         export_run(trained, MarianFormat(), tmp_path / "out", lines=ENGLISH)
@@ -369,7 +369,7 @@ def foreign_folder(folder: Path, *, is_tied: bool = True, spm: dict[str, int] = 
     vocab_sizes = sizes[0], sizes[1]
     arrays = {
         part.theirs: numbers.normal(0, 0.5, shape_of(part, config, vocab_sizes)).astype(np.float32)
-        for part in parts_of(config)
+        for part in marian_parts(config)
     }
     of_model = {**settings_of(config, vocab_sizes), "version": "v1.12.42 b7be0e964 2025", **changes}
     (folder / "model.npz").write_bytes(npz_content(arrays, of_model))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import CleaningConfig, TokenizerConfig
 from transformer_cli.extensions.exchange.hugging_face_models import TableForm
 from transformer_cli.extensions.exchange.tokenizer_json import (
-    OF_TARGET,
+    TARGET_MARK,
     tokenizer_config,
     tokenizer_json,
 )
@@ -94,7 +94,7 @@ def test_no_source_text_gets_a_token_of_the_target(kind: str) -> None:
     loaded = HuggingFaceTokenizer.from_str(json.dumps(content))
     loaded.encode_special_tokens = True
     names = st.sampled_from(target.entries)
-    pieces = st.one_of(names, names.map(OF_TARGET.__add__), st.text(max_size=4), st.just(OF_TARGET))
+    pieces = st.one_of(names, names.map(TARGET_MARK.__add__), st.text(max_size=4), st.just(TARGET_MARK))
 
     @given(st.lists(pieces, max_size=8).map("".join))
     def holds(text: str) -> None:

@@ -13,7 +13,7 @@ from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, InterruptedBySignal, TryAgainError
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.training import joining
-from transformer_cli.training.joining import joined, place_on_device
+from transformer_cli.training.joining import joined_processes, place_on_device
 from transformer_cli.training.process_group import ALONE, Processes
 
 from ...ranks import free_port
@@ -71,7 +71,7 @@ def test_processes_that_cannot_be_reached_are_named_with_their_address(
     monkeypatch.setattr(joining, "CONNECT_SECONDS", 0.5)
     with (
         pytest.raises(TryAgainError, match=rf"rank 9 of 16 cannot reach .* at 127.0.0.1:{port}"),
-        joined(EIGHT, CPU),
+        joined_processes(EIGHT, CPU),
     ):
         pass
 
@@ -87,7 +87,7 @@ def test_a_process_that_does_not_come_is_named(
     three = Launch(rank=0, size=3, local_size=3, store_holder="rank 0")
     with (
         pytest.raises(TryAgainError, match=r"rank 0 of 3 has waited .* seconds for rank 1, 2\n"),
-        joined(three, CPU),
+        joined_processes(three, CPU),
     ):
         pass
     assert "waiting for rank 1, 2 of 3 processes" in caplog.text

@@ -338,7 +338,7 @@ static void mark_tokens(const search *what, const int64_t *source_ids, int64_t l
     }
 }
 
-/* Choose the outputs of a shortlist, as `Shortlist.of_batch` does. */
+/* Choose the outputs of a shortlist, as `Shortlist.restriction` does. */
 static void restrict_outputs(const search *what, output *out) {
     out->layer = what->output;
     if (!what->starts)

@@ -21,8 +21,8 @@ from transformer_cli.data.pairs import (
     ReportRow,
     SentencePair,
     pair_digest,
-    pairs_of,
-    rows_of,
+    pairs_of_rows,
+    rows_of_pairs,
 )
 from transformer_cli.data.sources.hub import fingerprint_hub, hub_files, read_hub
 from transformer_cli.data.sources.local_files import (
@@ -33,7 +33,7 @@ from transformer_cli.data.sources.local_files import (
     fingerprint_files,
     is_streamed,
     read_file,
-    read_files,
+    read_pair_files,
     stored_files,
 )
 from transformer_cli.data.sources.watching import watched
@@ -120,12 +120,12 @@ class KeptPairs:
         """Yield the training pairs of a corpus, and forget them."""
         report.add(self.readings.pop(index))
         for rows in self._rows.pop(index):
-            yield from pairs_of(rows)
+            yield from pairs_of_rows(rows)
 
 
 def _with_rows(kept: list[PairRows], waiting: list[SentencePair], room: int) -> tuple[list[PairRows] | None, int]:
     """The rows kept so far with those that wait, and the bytes that are left; None where there are too few."""
-    rows = rows_of(waiting)
+    rows = rows_of_pairs(waiting)
     waiting.clear()
     if rows.nbytes > room:
         return None, room
@@ -204,7 +204,7 @@ def is_read_for(data: FilesData | HubData, index: int, split: SplitName) -> bool
     return given == split or (given is None and shares[split] > 0)
 
 
-def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) -> dict[str, str]:
+def source_digests(data: DataConfig, *, seed: int, split: SplitName | None = None) -> dict[str, str]:
     """Name -> SHA-256 of each source of the pairs, so that a resumed run notices a change.
 
     Names of files are relative to `data.root`, so the folder of a corpus may move.
@@ -246,7 +246,7 @@ def corpus_pairs(
     data: FilesData | HubData, index: int, report: ReadingReport
 ) -> Iterator[tuple[SplitName, SentencePair]]:
     """All pairs of a corpus with their splits; `report` counts the rows of each split when they have been read."""
-    rows = read_files(data, index, report) if isinstance(data, FilesData) else read_hub(data, index, report)
+    rows = read_pair_files(data, index, report) if isinstance(data, FilesData) else read_hub(data, index, report)
     given, directions = data.corpora[index].split, data.directions
     numbers = direction_numbers(data, index)
     # A pair and its reverse belong to one split, so all corpora of two languages are hashed in one direction.
@@ -380,7 +380,7 @@ def first_of_each_corpus(data: FilesData | HubData, num_pairs: int, report: Read
     With `data.both_directions` each of them is followed by its reverse, which the number does not count.
     """
     for index in training_corpora(data):
-        rows = read_hub(data, index, report) if isinstance(data, HubData) else read_files(data, index, report)
+        rows = read_hub(data, index, report) if isinstance(data, HubData) else read_pair_files(data, index, report)
         directions = direction_numbers(data, index)
         for row in islice(watched(rows, data, index), num_pairs):
             report.num_usable["train"] += 1

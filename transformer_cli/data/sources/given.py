@@ -8,7 +8,7 @@ from typing import Any
 
 from transformer_cli.config import Config, FilesData, SequencesData, SplitName
 from transformer_cli.data.sources.lines import file_digest
-from transformer_cli.data.sources.records import rows_of
+from transformer_cli.data.sources.records import rows_of_dataset
 from transformer_cli.data.sources.tables import Fields, field_paths, value_at
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import REAL, errors_explained, make_folders
@@ -171,7 +171,7 @@ def _write(path: Path, rows: Given, languages: tuple[str, str], name: str) -> No
 
 def _pairs(rows: Given, languages: tuple[str, str], name: str) -> Iterator[tuple[str, str]]:
     paths: tuple[str, str] | None = None
-    for number, row in enumerate(rows_of(rows), start=1):
+    for number, row in enumerate(rows_of_dataset(rows), start=1):
         paths = paths or _paths(row, languages, name)
         sides = (value_at(row, path, f"{name}, row {number}") for path in paths)
         source, target = (side.decode("utf-8", "surrogatepass") for side in sides)

@@ -23,7 +23,13 @@ from transformer_cli.data.sources.local_files import (
     name_under_root,
     with_home,
 )
-from transformer_cli.data.sources.records import load_saved, pairs_of, rows_of, saved_files, saved_splits
+from transformer_cli.data.sources.records import (
+    load_saved,
+    pairs_of_records,
+    rows_of_dataset,
+    saved_files,
+    saved_splits,
+)
 from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
 from transformer_cli.storage.filesystem import NO_SPACE, size_in_words
@@ -79,7 +85,7 @@ def hub_files(data: HubData, index: int) -> dict[str, Path]:
 
 def _raw_pairs(data: HubData, index: int, name: str, first: int, part: CorpusPart) -> Iterator[RawPair]:
     corpus = data.corpora[index]
-    rows = pairs_of(_rows(corpus, data, name, first, part), Fields.of(data, index), name)
+    rows = pairs_of_records(_rows(corpus, data, name, first, part), Fields.of(data, index), name)
     pairs = islice(rows, corpus.max_pairs and max(0, part.num_rows(corpus.max_pairs) - first))
     if not corpus.streamed:
         return pairs
@@ -151,8 +157,8 @@ def _rows_of_part(rows: Any, part: CorpusPart, first: int) -> Iterator[Mapping[s
     is_stream = isinstance(rows, datasets.IterableDataset)
     if is_stream and part.num_parts > 1 and rows.num_shards % part.num_parts == 0:
         rows = rows.shard(num_shards=part.num_parts, index=part.number, contiguous=False)
-        return rows_of(rows.skip(first))
-    return islice(rows_of(rows.skip(part.row(first))), 0, None, part.num_parts)
+        return rows_of_dataset(rows.skip(first))
+    return islice(rows_of_dataset(rows.skip(part.row(first))), 0, None, part.num_parts)
 
 
 def _local_files(corpus: HubCorpus, data: HubData) -> list[Path]:

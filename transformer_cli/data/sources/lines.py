@@ -344,7 +344,7 @@ def read_chunks(path: Path, *, by_content: bool = False) -> Iterator[bytes]:
         DataError: not a regular file, cut short, damaged, or in another format than its name says.
         TryAgainError: the file changed while it was read.
     """
-    with open_file(path) as file:
+    with open_regular_file(path) as file:
         before = os.fstat(file.fileno())
         beginning = _read(file, 16, path)
         suffix = (by_content and compression_of(beginning)) or path.suffix.lower()
@@ -391,7 +391,7 @@ def kind_without_text(beginning: bytes) -> tuple[str, str] | None:
     return None
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> BinaryIO:
     """Open a regular file for reading bytes."""
     try:
         mode = path.stat().st_mode
@@ -413,7 +413,7 @@ def open_file(path: Path) -> BinaryIO:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, without decompression, in hexadecimal."""
     digest = hashlib.sha256()
-    with open_file(path) as file:
+    with open_regular_file(path) as file:
         while chunk := _read(file, CHUNK_BYTES, path):
             digest.update(chunk)
     return digest.hexdigest()
@@ -422,7 +422,7 @@ def file_digest(path: Path) -> str:
 def beginning_digest(path: Path) -> str:
     """SHA-256 of the size of a file and of its first quarter of a megabyte, for files that are too large to be read twice."""
     digest = hashlib.sha256(b"%d " % path.stat().st_size)
-    with open_file(path) as file:
+    with open_regular_file(path) as file:
         digest.update(_read(file, CHUNK_BYTES, path))
     return digest.hexdigest()
 

@@ -119,7 +119,7 @@ class CorpusFiles(NamedTuple):
         return sum(path.stat().st_size for path in {self.source, self.target})
 
 
-def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
+def read_pair_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
     """Yield the pairs of `data.corpora[index]`, file by file.
 
     Raises:

@@ -13,7 +13,7 @@ from transformer_cli.data.sources.lines import (
     COMPRESSIONS,
     MAX_LINE_BYTES,
     RawPair,
-    open_file,
+    open_regular_file,
     read_lines,
     read_text_chunks,
 )
@@ -180,7 +180,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
             f"{path}: a Parquet file is compressed inside, and cannot be read through {path.suffix}",
             hint="decompress the file",
         )
-    with open_file(path) as stream:
+    with open_regular_file(path) as stream:
         try:
             yield parquet.ParquetFile(stream)
         except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -351,14 +351,14 @@ def load_saved(folder: Path, split: str) -> Any:
     return datasets.concatenate_datasets(parts)
 
 
-def rows_of(rows: Any) -> Iterator[Mapping[str, Any]]:
+def rows_of_dataset(rows: Any) -> Iterator[Mapping[str, Any]]:
     """Each row of a `datasets.Dataset`, or of a streamed one."""
     for batch in rows.iter(batch_size=_SAVED_ROWS_AT_ONCE):
         for values in zip(*batch.values(), strict=True):
             yield dict(zip(batch, values, strict=True))
 
 
-def pairs_of(rows: Iterator[Mapping[str, Any]], fields: Fields, name: str) -> Iterator[RawPair]:
+def pairs_of_records(rows: Iterator[Mapping[str, Any]], fields: Fields, name: str) -> Iterator[RawPair]:
     """The two sides of each row.
 
     Raises:
@@ -379,7 +379,7 @@ def read_saved(folder: Path, fields: Fields) -> Iterator[RawPair]:
     import datasets
 
     try:
-        yield from pairs_of(rows_of(datasets.load_from_disk(str(folder))), fields, str(folder))
+        yield from pairs_of_records(rows_of_dataset(datasets.load_from_disk(str(folder))), fields, str(folder))
     except DataError:
         raise
     except Exception as error:  # the library raises many types, those of Arrow included

@@ -454,9 +454,9 @@ def _distances(tokens: Sequence[str]) -> list[int]:
         places.setdefault(token, []).append(place)
     found = {
         place - earlier
-        for of_token in places.values()
-        for number, place in enumerate(of_token)
-        for earlier in of_token[max(0, number - most) : number]
+        for token_places in places.values()
+        for number, place in enumerate(token_places)
+        for earlier in token_places[max(0, number - most) : number]
     }
     return sorted(size for size in found if size <= most)
 
@@ -652,15 +652,15 @@ def with_ampersands(translation: str, source: str, read: str, languages: Directi
     here, there = (WORDS_OF_SIGNS.get(primary_language(language)) for language in languages)
     if here is None or there is None:
         return translation
-    of_source = [match.start() for match in _words_in(read, here["&"])]
-    of_target = [match.span() for match in _words_in(translation, there["&"])]
-    if len(of_source) != len(of_target):
+    source_places = [match.start() for match in _words_in(read, here["&"])]
+    target_spans = [match.span() for match in _words_in(translation, there["&"])]
+    if len(source_places) != len(target_spans):
         return translation
     length = len(here["&"].split()[0]) - 1
     signs = [match.start() for match in _AMPERSAND.finditer(masked(source, find_spans(source), "0"))]
     moved = {place + number * length for number, place in enumerate(signs)}
     result, end = "", 0
-    for place, (start, stop) in zip(of_source, of_target, strict=True):
+    for place, (start, stop) in zip(source_places, target_spans, strict=True):
         result += translation[end:start] + ("&" if place in moved else translation[start:stop])
         end = stop
     return result + translation[end:]

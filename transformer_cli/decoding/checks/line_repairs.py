@@ -31,7 +31,7 @@ from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
+from transformer_cli.decoding.translation import Line, Translation, joined_translation, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes
@@ -674,8 +674,8 @@ def _with_signs_in_place(
     language = primary_language(translator.languages.target)
     while asked := [
         each
-        for of_line in tries
-        for each in islice(of_line, 1)
+        for line_tries in tries
+        for each in islice(line_tries, 1)
         if best.get(each.place) is None or _num_faults(best[each.place])
     ]:
         new = list(
@@ -685,13 +685,13 @@ def _with_signs_in_place(
         )
         found = plain.translate_window([replace(lines[place], given=text) for place, text in new])
         answers |= zip(new, found, strict=True)
-        of_asked = [[answers[each.place, text] for text in each.texts] for each in asked]
+        replies = [[answers[each.place, text] for text in each.texts] for each in asked]
         links = _links(
             translator,
-            [(each.texts[0], of_each[0].text) for each, of_each in zip(asked, of_asked, strict=True) if each.bare],
+            [(each.texts[0], reply[0].text) for each, reply in zip(asked, replies, strict=True) if each.bare],
         )
-        for each, of_each in zip(asked, of_asked, strict=True):
-            whole = _whole(each, of_each, lines[each.place], links, language)
+        for each, reply in zip(asked, replies, strict=True):
+            whole = _whole(each, reply, lines[each.place], links, language)
             given = lines[each.place].given
             if whole is None or has_more_signs(given, whole.text) or _loses_words(before[each.place], whole):
                 continue
@@ -740,7 +740,7 @@ def _whole(
 ) -> Translation | None:
     """The translation of a line from those of the texts that were asked; None if the place of a sign is not sure."""
     if each.bare is None:
-        whole = joined(line.given, found, each.gap.join)
+        whole = joined_translation(line.given, found, each.gap.join)
         left, right = map(with_final_mark_of, [one.text for one in found], each.parts)
         inner = as_inner_part(right, each.parts[1], target_language=language)
         text = with_pairs_of_quotes(line.given, left + each.gap + inner)
@@ -765,12 +765,12 @@ def _links(translator: "Translator", pairs: Sequence[tuple[str, str]]) -> dict[t
 
     aligner = TextAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     result: dict[tuple[str, str], Collection[Link]] = {}
-    for pair, of_pair in zip(distinct, aligner.align(distinct), strict=True):
-        of_source, of_target = ({span: number for number, span in enumerate(word_spans(text))} for text in pair)
+    for pair, pair_links in zip(distinct, aligner.align(distinct), strict=True):
+        source_index, target_index = ({span: number for number, span in enumerate(word_spans(text))} for text in pair)
         linked = {
-            (of_source[source], of_target[target])
-            for source, target in of_pair
-            if source in of_source and target in of_target
+            (source_index[source], target_index[target])
+            for source, target in pair_links
+            if source in source_index and target in target_index
         }
         result[pair] = _with_equal_words(*pair, linked)
     return result
@@ -781,14 +781,14 @@ def _with_equal_words(source: str, translation: str, links: Collection[Link]) ->
     kept = {text.strip(_END_MARKS) for text in source.split() if find_spans(text)}
     if not kept:
         return links
-    of_source, of_target = (
+    source_cores, target_cores = (
         [(number, core) for number, word in enumerate(text.split()) if (core := word.strip(_END_MARKS)) in kept]
         for text in (source, translation)
     )
     equal: dict[int, int] = {}
-    for number, core in of_target:
+    for number, core in target_cores:
         same = next(
-            (place for place, each in of_source if each == core and place not in equal.values()),
+            (place for place, each in source_cores if each == core and place not in equal.values()),
             None,
         )
         if same is not None:

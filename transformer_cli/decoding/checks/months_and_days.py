@@ -163,9 +163,9 @@ def stand_ins(source: str, translation: str, languages: Direction) -> list[Stand
         [other for other in range(_NUM_ITEMS) if other not in taken and _is_like(item, other, there)] for item in places
     ]
     # Two months get different ones.
-    of_each = [others[number:] for number, others in enumerate(alike)]
+    choices = [others[number:] for number, others in enumerate(alike)]
     result = []
-    for chosen in islice(zip(*of_each, strict=False), _MOST_STAND_INS):
+    for chosen in islice(zip(*choices, strict=False), _MOST_STAND_INS):
         text = source
         for other, [match] in sorted(zip(chosen, places.values(), strict=True), key=lambda each: -each[1][0].start()):
             name = _name(other, here)
@@ -246,8 +246,8 @@ def _is_name(text: str, other: str, name: str, language: str) -> bool:
     """Whether a name may be that of a person, a newspaper or the like, which stays as it is."""
     if re.search(rf"\b{name}\b", other, re.IGNORECASE) is None:
         return False
-    of_time = rf"|{_BEFORE_TIME} {name}\b" if language == "en" else ""
-    return re.search(rf"{_BESIDE_NUMBER.format(name)}{of_time}", text, re.IGNORECASE) is None
+    time_pattern = rf"|{_BEFORE_TIME} {name}\b" if language == "en" else ""
+    return re.search(rf"{_BESIDE_NUMBER.format(name)}{time_pattern}", text, re.IGNORECASE) is None
 
 
 def _is_number(text: str, other: str, item: int) -> bool:

@@ -294,8 +294,8 @@ def _parts_in_words(number: int, language: str) -> list[set[int]]:
     ways = [{10 * tens, ones}] if tens and ones else []
     if language == "fr" and tens >= _FEWEST_COUNTED_BY_SCORES:
         rest = number % 20
-        of_rest = {10, ones} if rest > _LARGEST_ONE_WORD else {rest} - {0}
-        ways.append(of_rest | ({60} if tens == _FEWEST_COUNTED_BY_SCORES else {4, 20}))
+        rest_parts = {10, ones} if rest > _LARGEST_ONE_WORD else {rest} - {0}
+        ways.append(rest_parts | ({60} if tens == _FEWEST_COUNTED_BY_SCORES else {4, 20}))
     return ways
 
 

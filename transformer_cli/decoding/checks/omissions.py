@@ -147,9 +147,10 @@ def regain_lost_words(
     """
     # Most translations have no rival of nearly the same score, and are asked nothing.
     close = {
-        request: of_request
-        for request, of_request in hypotheses.items()
-        if len(of_request) > 1 and of_request[1].score >= of_request[0].score - _LARGEST_LOSS_OF_SCORE
+        request: request_hypotheses
+        for request, request_hypotheses in hypotheses.items()
+        if len(request_hypotheses) > 1
+        and request_hypotheses[1].score >= request_hypotheses[0].score - _LARGEST_LOSS_OF_SCORE
     }
     found = fuller_hypotheses(pipeline, engine, close, options) if close and engine is not None else {}
     for request, rival in found.items():
@@ -157,8 +158,8 @@ def regain_lost_words(
     for number, chunk in enumerate(chunks):
         if found and any(part.request in found for part in chunk.parts):
             chunks[number] = replace(chunk, is_repaired=True)
-    for of_request in hypotheses.values():
-        del of_request[options.num_best :]
+    for request_hypotheses in hypotheses.values():
+        del request_hypotheses[options.num_best :]
 
 
 def fuller_hypotheses(
@@ -188,21 +189,21 @@ def fuller_hypotheses(
         return iter(engine.explain(requests, [ids for _, ids in pairs], batch_tokens=options.batch_tokens))
 
     best = {request: hypotheses[request][0].ids for request in rivals}
-    of_best = dict(zip(best, explained((request.ids, ids) for request, ids in best.items()), strict=True))
-    shorter = {request: _least_attended(pipeline, request.ids, each) for request, each in of_best.items()}
+    best_explanations = dict(zip(best, explained((request.ids, ids) for request, ids in best.items()), strict=True))
+    shorter = {request: _least_attended(pipeline, request.ids, each) for request, each in best_explanations.items()}
     without = explained((ids, best[request]) for request, sources in shorter.items() for ids in sources)
     loses = {
-        request: [_log_prob(next(without)) > _log_prob(of_best[request]) for _ in sources]
+        request: [_log_prob(next(without)) > _log_prob(best_explanations[request]) for _ in sources]
         for request, sources in shorter.items()
     }
     rivals = {request: rival for request, rival in rivals.items() if any(loses[request])}
-    of_rivals = explained(
+    rival_explanations = explained(
         (ids, rival.ids) for request, rival in rivals.items() for ids in (request.ids, *shorter[request])
     )
     regained = {}
     for request, rival in rivals.items():
-        with_all = _log_prob(next(of_rivals))
-        margins = [with_all - _log_prob(next(of_rivals)) for _ in shorter[request]]
+        with_all = _log_prob(next(rival_explanations))
+        margins = [with_all - _log_prob(next(rival_explanations)) for _ in shorter[request]]
         least = [_CLEARLY_TRANSLATED if is_lost else 0.0 for is_lost in loses[request]]
         if all(margin >= needed for margin, needed in zip(margins, least, strict=True)):
             regained[request] = rival
@@ -250,11 +251,11 @@ def _least_attended(pipeline: "TextPipeline", source_ids: TokenIds, explanation:
     places = spans_in_line(source_ids, text, 0, pipeline.source_tokenizer)
     in_question = []
     for word, rest in without_each_word(source_ids, pipeline):
-        of_word = [
+        word_weights = [
             weight
             for weight, (start, end) in zip(weights, places, strict=True)
             if start < word.end() and end > word.start()
         ]
-        if (most := max(of_word, default=0.0)) < _MOST_ATTENTION:
+        if (most := max(word_weights, default=0.0)) < _MOST_ATTENTION:
             in_question.append((most, rest))
     return [rest for _, rest in sorted(in_question)[:_MOST_IN_QUESTION]]

@@ -231,8 +231,8 @@ def quality_json(directions: Mapping[str, Quality]) -> bytes:
 def _quality(facts: Mapping[str, Any]) -> Quality:
     conditions, promise = dict(facts["conditions"]), facts["promise"]
     int(conditions.get("sentences", 0))
-    statistics = {name: tuple(map(_number, of_text)) for name, of_text in facts["statistics"].items()}
-    if any(of_text and len(of_text) != _NUM_PERCENTILES for of_text in statistics.values()):
+    statistics = {name: tuple(map(_number, numbers)) for name, numbers in facts["statistics"].items()}
+    if any(numbers and len(numbers) != _NUM_PERCENTILES for numbers in statistics.values()):
         raise ValueError(f"{_NUM_PERCENTILES} percentiles are expected")
     num_samples = int(facts["num_samples"])
     if num_samples < 0:

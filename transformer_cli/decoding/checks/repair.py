@@ -192,10 +192,10 @@ def without_short_rivals(
     """The best hypothesis of each part, and those others that lose no text."""
     return [
         [
-            *of_part[:1],
-            *(each for each in of_part[1:] if not loses_text(pipeline, part, [each], options)),
+            *part_hypotheses[:1],
+            *(each for each in part_hypotheses[1:] if not loses_text(pipeline, part, [each], options)),
         ]
-        for part, of_part in zip(chunk.parts, hypotheses, strict=True)
+        for part, part_hypotheses in zip(chunk.parts, hypotheses, strict=True)
     ]
 
 
@@ -285,7 +285,9 @@ def _cut_between_sentences(pipeline: TextPipeline, text: str) -> Cut | None:
     return Cut(left, gap, right.removeprefix(gap))
 
 
-def divided(pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True) -> Chunk:
+def with_divided_parts(
+    pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
+) -> Chunk:
     """The chunk in which each of these parts is divided in two; one that cannot be divided is kept as it is.
 
     Args:
@@ -327,7 +329,7 @@ def divided_if_doubtful(
         best = hypotheses[part.request][:1]
         is_free = not (part.is_kept or part.terms or part.request.prefix)
         if is_free and best and _may_lack_a_clause(pipeline, part, best[0], options):
-            chunk = divided(pipeline, chunk, [number], anywhere=False)
+            chunk = with_divided_parts(pipeline, chunk, [number], anywhere=False)
     return chunk
 
 
@@ -486,13 +488,13 @@ def in_form_of_clauses(
         return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
     language = primary_language(pipeline.languages.target)
     finished = []
-    for part, of_part in zip(chunk.parts, texts, strict=True):
+    for part, part_texts in zip(chunk.parts, texts, strict=True):
         if part.is_kept:
             finished.append([Alternative(part.given, 0.0)])
         elif part.starts_inside or part.ends_inside:
-            finished.append([_in_form_of(part, each, language) for each in of_part])
+            finished.append([_in_form_of(part, each, language) for each in part_texts])
         else:
-            finished.append(of_part)
+            finished.append(part_texts)
     return finished
 
 
@@ -605,20 +607,20 @@ class Repair:
             if self.pipeline.keeps_text:
                 chunk = self._without_losses(chunk, hypotheses)
             is_repaired = self._total(chunk, hypotheses) < before[place]
-            of_parts = (self._doubts(part, hypotheses[part.request]) for part in chunk.parts)
-            left = tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
+            part_doubts = (self._doubts(part, hypotheses[part.request]) for part in chunk.parts)
+            left = tuple(dict.fromkeys(doubt for doubts in part_doubts for doubt in doubts))
             chunks[place] = replace(chunk, doubts=left, is_repaired=is_repaired)
 
     def _search_again(self, parts: Mapping[Request, TextPart], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Put the best hypotheses of each part, as many as `num_best`, in the places of those of the search."""
-        of_parts = {request: self._doubts(part, hypotheses[request]) for request, part in parts.items()}
+        part_doubts = {request: self._doubts(part, hypotheses[request]) for request, part in parts.items()}
         wide = self.options.model_copy(
             update={"beam_size": max(_WIDE_BEAM, self.options.beam_size), "num_best": _WIDE_BEAM}
         )
         without_loops = wide.model_copy(update={"no_repeat_ngram_size": _BLOCKED_NGRAM})
-        loops = [parts[each] for each, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
+        loops = [parts[each] for each, doubts in part_doubts.items() if not _LOOPS.isdisjoint(doubts)]
         others = [
-            parts[each] for each, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}
+            parts[each] for each, doubts in part_doubts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}
         ]
         self._take_better(loops, without_loops, hypotheses)
         self._take_better(others, wide, hypotheses)
@@ -640,8 +642,8 @@ class Repair:
             return
         unk_id = self.pipeline.target_tokenizer.unk_id
         for part, found in zip(parts, self.search([part.request for part in parts], options), strict=True):
-            of_search = hypotheses[part.request]
-            candidates = [*of_search[:1], *found]
+            search_hypotheses = hypotheses[part.request]
+            candidates = [*search_hypotheses[:1], *found]
             if candidates:
                 # A term may have to stand twice.
                 cut = [] if part.request.terms else self._cut_loops(part, candidates[0])
@@ -660,7 +662,7 @@ class Repair:
                 # Of equals, the first one: what the ordinary search has found.
                 best = max(candidates, key=lambda each: value(each) + (gain if each in cut else 0.0))
                 if self.options.num_best > 1:
-                    others = {each.ids: each for each in (*of_search, *candidates)}
+                    others = {each.ids: each for each in (*search_hypotheses, *candidates)}
                     del others[best.ids]
                     candidates = sorted(others.values(), key=value, reverse=True)
                 hypotheses[part.request] = [best, *candidates][: self.options.num_best]
@@ -698,7 +700,7 @@ class Repair:
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = divided(self.pipeline, chunk, [number], anywhere=is_strong)
+            halves = with_divided_parts(self.pipeline, chunk, [number], anywhere=is_strong)
             if len(halves.parts) == len(chunk.parts):  # nothing to divide
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
@@ -732,7 +734,7 @@ class Repair:
             for number, part in enumerate(chunk.parts)
             if loses_text(self.pipeline, part, hypotheses[part.request], self.options)
         ]:
-            chunk = divided(self.pipeline, chunk, lost)
+            chunk = with_divided_parts(self.pipeline, chunk, lost)
             new = [request for request in chunk.requests if request not in hypotheses]
             if new:
                 hypotheses.update(zip(new, self.search(new, self.options), strict=True))

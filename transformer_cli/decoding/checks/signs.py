@@ -75,7 +75,7 @@ _DIGRAPHS = (
 _DIGRAPH = re.compile(
     "|".join(re.escape(form) for _, forms in _DIGRAPHS for form in sorted(forms, key=len, reverse=True))
 )
-_OF_DIGRAPH = {form: sign for sign, forms in _DIGRAPHS for form in forms}
+_DIGRAPH_SIGNS = {form: sign for sign, forms in _DIGRAPHS for form in forms}
 _QUOTE, _DASH, _ELLIPSIS = '"', "\u2013", "\u2026"
 _PAUSES = (";", ":", _DASH)
 """A translation may have another of these, or a comma or the end of a sentence, in its place."""
@@ -96,7 +96,7 @@ _LEADING = re.compile(r"\s*([^\w\s])(?:\s|(?<=[,;:!?)\]])\w)")
 _LABEL = re.compile(r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)")
 _LONG_UNDERLINE = re.compile("_{3,}")
 # Without the signs that all scripts have.
-_OF_SCRIPTS = re.compile("[\u0530-\u1fff\u2c80-\u2dff\ua000-\uabff\U00010000-\U0001efff]")
+_SCRIPT_CHARACTERS = re.compile("[\u0530-\u1fff\u2c80-\u2dff\ua000-\uabff\U00010000-\U0001efff]")
 # Behind one or two letters stands the number of a unit, as in m\u00b2, for which a translation may have a word.
 _SUPERSCRIPTS = re.compile(r"(?:(?<![^\W\d_])|(?<=[^\W\d_]{3}))[\u00b9\u00b2\u00b3\u2070-\u2079]")
 
@@ -123,7 +123,7 @@ def _counts(visible: str, text: str) -> Counter[str]:
     text = _INCHES.sub("x", visible)
     singles = 2 * len(_SINGLE_QUOTES.findall(text)) if "'" in text or "\u2018" in text or "\u2019" in text else 0
     for match in _DIGRAPH.finditer(text):
-        found[_OF_DIGRAPH[match[0]]] += 1
+        found[_DIGRAPH_SIGNS[match[0]]] += 1
     text = _DIGRAPH.sub(" ", text)
     for sign in text:
         if not (is_letter(sign) or sign.isalnum() or sign.isspace() or sign in _PLAIN or sign == "_"):
@@ -142,7 +142,7 @@ def _counts(visible: str, text: str) -> Counter[str]:
 
 def _is_mark_of_script(sign: str) -> bool:
     """Whether a sign is punctuation that only one script has, such as the danda of Hindi and the tsheg of Tibetan, or the space of Braille."""
-    return sign == "\u2800" or (_OF_SCRIPTS.match(sign) is not None and unicodedata.category(sign)[0] == "P")
+    return sign == "\u2800" or (_SCRIPT_CHARACTERS.match(sign) is not None and unicodedata.category(sign)[0] == "P")
 
 
 def lost_signs(source: str, translation: str, target: str) -> tuple[str, ...]:
@@ -223,6 +223,6 @@ def _num_brackets(text: str, sign: str) -> int:
 
 def _as_written(sign: str, source: str) -> str:
     """A sign in the form in which a source has it first."""
-    forms = [form for form, of in _OF_DIGRAPH.items() if of == sign and form in source]
+    forms = [form for form, of in _DIGRAPH_SIGNS.items() if of == sign and form in source]
     forms += [each for each in source if _FORMS.get(each) == sign][:1]
     return max(forms, key=len) if forms and sign not in source else sign

@@ -621,9 +621,9 @@ class CoveragePenalty:
         self._coverage = self._coverage + attention
         self._step += 1
         penalty = self._penalty(self._coverage) * self._length_penalties[self._step]  # (R,)
-        of_all = penalty.where(self._max_lengths <= self._step, 0.0)
-        scores = scores + of_all.unsqueeze(1)
-        scores[:, self._eos_id] += penalty - of_all
+        all_tokens_penalty = penalty.where(self._max_lengths <= self._step, 0.0)
+        scores = scores + all_tokens_penalty.unsqueeze(1)
+        scores[:, self._eos_id] += penalty - all_tokens_penalty
         return scores
 
     def _penalty(self, coverage: Tensor) -> Tensor:
@@ -684,8 +684,8 @@ class ForcedPrefix:
             return scores
         forced = self._forced[:, step].unsqueeze(1)  # (R, 1)
         place = forced.clamp(min=0)
-        of_forced = scores.gather(1, place)
-        only_forced = torch.full_like(scores, -torch.inf).scatter(1, place, of_forced)
+        forced_scores = scores.gather(1, place)
+        only_forced = torch.full_like(scores, -torch.inf).scatter(1, place, forced_scores)
         scores = scores.where(forced == _OVER, only_forced)
         is_after = (self._step_after == step).unsqueeze(1)
         kept = scores[:, self._continuing_ids]

@@ -85,22 +85,23 @@ class TermTable(NamedTuple):
 
         If a form of one term contains another term, as New York City contains New York, the other is needed once more.
         """
-        terms = [Counter(of_one) for of_one in sentences]
-        forms = [_forms(of_one) for of_one in terms]
-        longest = max(len(form.ids) for of_one in forms for form in of_one)
+        terms = [Counter(sentence) for sentence in sentences]
+        forms = [_forms(sentence_terms) for sentence_terms in terms]
+        longest = max(len(form.ids) for sentence_forms in forms for form in sentence_forms)
         ids = [
-            torch.tensor([(*form.ids, *[NO_TOKEN] * (longest - len(form.ids))) for form in of_one]) for of_one in forms
+            torch.tensor([(*form.ids, *[NO_TOKEN] * (longest - len(form.ids))) for form in sentence_forms])
+            for sentence_forms in forms
         ]
-        ends = [[bool(edges.ends_in_word[form.ids[-1]]) for form in of_one] for of_one in forms]
-        lengths = [[max(map(len, term.all_forms)) for term in of_one] for of_one in terms]
+        ends = [[bool(edges.ends_in_word[form.ids[-1]]) for form in sentence_forms] for sentence_forms in forms]
+        lengths = [[max(map(len, term.all_forms)) for term in sentence_terms] for sentence_terms in terms]
         return cls(
             pad_sequence(ids, batch_first=True, padding_value=NO_TOKEN),
-            _padded([[len(form.ids) for form in of_one] for of_one in forms], 1),
-            _padded([[form.term for form in of_one] for of_one in forms], 0),
-            _padded([[form.is_first_only for form in of_one] for of_one in forms], 0).bool(),
+            _padded([[len(form.ids) for form in sentence_forms] for sentence_forms in forms], 1),
+            _padded([[form.term for form in sentence_forms] for sentence_forms in forms], 0),
+            _padded([[form.is_first_only for form in sentence_forms] for sentence_forms in forms], 0).bool(),
             _padded(ends, 0).bool(),
-            _padded([needed_counts(of_one, edges) or [0] for of_one in terms], 0),
-            _padded([of_one or [1] for of_one in lengths], 1),
+            _padded([needed_counts(sentence_terms, edges) or [0] for sentence_terms in terms], 0),
+            _padded([sentence_lengths or [1] for sentence_lengths in lengths], 1),
         )
 
     def select(self, rows: Tensor) -> "TermTable":
@@ -179,9 +180,9 @@ class TermStates:
         """What the rows would contain with one more token, for (R, N) tokens."""
         rows, is_matched = self._rows, self.now.is_matched
         goes_on = rows.ends_in_word.unsqueeze(1) & self._goes_on[tokens].unsqueeze(-1)
-        new_counts = self._of_terms(rows.at_end(is_matched) & ~goes_on)  # (R, N, G)
+        new_counts = self._term_flags(rows.at_end(is_matched) & ~goes_on)  # (R, N, G)
         # The tokens of a form that counts belong to no other form of its term.
-        is_free = self._of_forms(new_counts) == 0
+        is_free = self._form_values(new_counts) == 0
         may_begin = ~rows.is_first_only if self._has_begun else torch.ones_like(rows.is_first_only)
         may_begin = may_begin[:, None, :, None].expand(*is_free.shape, 1)
         longer = torch.cat([may_begin, is_matched[..., :-1] & is_free.unsqueeze(-1)], dim=-1)
@@ -199,7 +200,7 @@ class TermStates:
         num_matched = self._num_matched(contained.is_matched)  # (R, N, F)
         num_left = rows.form_lengths.unsqueeze(1) - num_matched
         begun = rows.longest_form.gather(1, rows.term_of_form).unsqueeze(1) - num_left
-        counts = (num_matched > 0) & self._of_forms((num_missing > 0) & ~has_ended)
+        counts = (num_matched > 0) & self._form_values((num_missing > 0) & ~has_ended)
         return whole.sum(-1) + begun.where(counts, 0).amax(-1)
 
     def next_tokens(self) -> Tensor:
@@ -207,30 +208,30 @@ class TermStates:
         rows = self._rows
         has_ended, num_missing = self._missing(self.now)
         places = self._num_matched(self.now.is_matched)
-        places = places.where(~self._of_forms(has_ended), 0).squeeze(1)  # (R, F)
+        places = places.where(~self._form_values(has_ended), 0).squeeze(1)  # (R, F)
         tokens = rows.form_ids.gather(2, places.unsqueeze(-1)).squeeze(-1)
-        is_needed = self._of_forms(num_missing > 0).squeeze(1)
+        is_needed = self._form_values(num_missing > 0).squeeze(1)
         if self._has_begun:
             is_needed = is_needed & ~(rows.is_first_only & (places == 0))
         return tokens.where(is_needed, NO_TOKEN)
 
     def _missing(self, contained: Contained) -> tuple[Tensor, Tensor]:
         """(R, N, G) bool: whether a form of the term ends here; (R, N, G) int64: how often the term is still needed."""
-        has_ended = self._of_terms(self._rows.at_end(contained.is_matched))
+        has_ended = self._term_flags(self._rows.at_end(contained.is_matched))
         num_missing = self._rows.needed.unsqueeze(1) - contained.counts - has_ended
         return has_ended > 0, num_missing.clamp(min=0)
 
-    def _of_terms(self, is_form: Tensor) -> Tensor:
+    def _term_flags(self, is_form: Tensor) -> Tensor:
         """(R, N, F) bool to (R, N, G) int64: 1 if it is True for any form of a term."""
         num_terms = self._rows.needed.shape[1]
         zeros = self._rows.needed.new_zeros(*is_form.shape[:2], num_terms)
         terms = self._rows.term_of_form.unsqueeze(1).expand_as(is_form)
         return zeros.scatter_reduce(2, terms, is_form.long(), "amax")
 
-    def _of_forms(self, of_terms: Tensor) -> Tensor:
+    def _form_values(self, term_values: Tensor) -> Tensor:
         """(R, N, G) to (R, N, F): the value of each form's term."""
         terms = self._rows.term_of_form.unsqueeze(1)
-        return of_terms.gather(2, terms.expand(-1, of_terms.shape[1], -1))
+        return term_values.gather(2, terms.expand(-1, term_values.shape[1], -1))
 
     def _num_matched(self, is_matched: Tensor) -> Tensor:
         """(R, N, F) int64: the length of the longest begun prefix of each form, shorter than the form."""
@@ -327,26 +328,26 @@ class _Banks(Beams):
         is_wanted = wanted != NO_TOKEN
         is_repeated = (wanted.unsqueeze(2) == wanted.unsqueeze(1)).tril(-1).any(-1)
         wanted = wanted.clamp(min=0)
-        of_wanted = log_probs.gather(1, wanted).where(is_wanted & ~is_repeated, -torch.inf)
-        bans = torch.full_like(of_wanted, -torch.inf).where(is_wanted, torch.inf)
+        wanted_log_probs = log_probs.gather(1, wanted).where(is_wanted & ~is_repeated, -torch.inf)
+        bans = torch.full_like(wanted_log_probs, -torch.inf).where(is_wanted, torch.inf)
         log_probs.scatter_reduce_(1, wanted, bans, "amin")
         is_complete = states.progress(states.now).squeeze(1) == states.num_needed
         any_end = log_probs[:, self._eos_id].clone()
-        of_end = any_end.where(is_complete, -torch.inf)
-        log_probs[:, self._eos_id] = of_end
+        end_log_probs = any_end.where(is_complete, -torch.inf)
+        log_probs[:, self._eos_id] = end_log_probs
         may_be_unknown = self._allow_unknown & ~states.contain(self._unk_id)
-        of_unknown = log_probs[:, self._unk_id].where(may_be_unknown, -torch.inf)
-        log_probs[:, self._unk_id] = of_unknown
+        unknown_log_probs = log_probs[:, self._unk_id].where(may_be_unknown, -torch.inf)
+        log_probs[:, self._unk_id] = unknown_log_probs
         num_best = min(self._beam_size, log_probs.shape[1])
         best, best_tokens = top_k(log_probs.unsqueeze(1), row_totals, num_best)
-        totals = torch.cat([best, of_wanted + row_totals], dim=1)
+        totals = torch.cat([best, wanted_log_probs + row_totals], dim=1)
         if not self._goes_past_end:
             is_over = any_end.unsqueeze(1) + row_totals > totals.amax(1, keepdim=True)
             totals = totals.where(~is_over | is_complete.unsqueeze(1), -torch.inf)
         has_end = (best_tokens == self._eos_id).any(1)
-        of_end = of_end.where(~has_end, -torch.inf).unsqueeze(1)
+        end_log_probs = end_log_probs.where(~has_end, -torch.inf).unsqueeze(1)
         end = torch.full_like(wanted[:, :1], self._eos_id)
-        totals = torch.cat([totals, of_end + row_totals], dim=1)
+        totals = torch.cat([totals, end_log_probs + row_totals], dim=1)
         return totals, torch.cat([best_tokens, wanted, end], dim=1)
 
     def _has_room(self, totals: Tensor, banks: Tensor, states: TermStates) -> Tensor:
@@ -454,6 +455,6 @@ def room_for_terms(requests: Sequence[Request], states: TermStates, *, most: int
         states: of the terms of these requests.
         most: the largest number of tokens that the model can write; None: any number.
     """
-    of_prefixes = torch.tensor([len(request.prefix) for request in requests])
-    needed = of_prefixes.to(states.num_needed) + states.num_needed + states.reserve + 1
+    prefix_lengths = torch.tensor([len(request.prefix) for request in requests])
+    needed = prefix_lengths.to(states.num_needed) + states.num_needed + states.reserve + 1
     return needed if most is None else needed.clamp(max=most)

@@ -53,8 +53,8 @@ def diverse_beam_search(
         select(scorer, hooks, moved.rows, keeps_sources=moved.keeps_sources)
         scores = next_scores(scorer, hooks, moved.last_ids)  # (R, V)
         _extend(groups, scores.split([group.num_rows for group in groups]), strength, eos_id)
-    of_groups = [group.best(special_ids.pad_id) for group in groups]
-    return _merged(of_groups, options.num_best, special_ids.pad_id)
+    group_hypotheses = [group.best(special_ids.pad_id) for group in groups]
+    return _merged(group_hypotheses, options.num_best, special_ids.pad_id)
 
 
 class _Group:
@@ -98,9 +98,9 @@ class _Group:
 def _extend(groups: Sequence[_Group], scores: Sequence[Tensor], strength: float, eos_id: int) -> None:
     """One step of all groups in turn; a group without rows has ended."""
     counts = scores[0].new_zeros(len(groups[0].beams), scores[0].shape[1])  # (B, V)
-    for group, of_group in zip(groups, scores, strict=True):
+    for group, group_scores in zip(groups, scores, strict=True):
         if group.num_rows:
-            group.extend(of_group, strength * counts, eos_id)
+            group.extend(group_scores, strength * counts, eos_id)
             group.add_counts(counts)
 
 
@@ -133,13 +133,13 @@ def _continued(groups: Sequence[_Group], num_rows: int) -> _Moved | None:
     return _Moved(torch.cat(rows), torch.cat(last_ids), keeps_sources)
 
 
-def _merged(of_groups: Sequence[Hypotheses], num_best: int, pad_id: int) -> Hypotheses:
+def _merged(group_hypotheses: Sequence[Hypotheses], num_best: int, pad_id: int) -> Hypotheses:
     """The best of all groups; of equal hypotheses, only that of the first group."""
-    longest = max(found.ids.shape[-1] for found in of_groups)
-    padded = [F.pad(found.ids, (0, longest - found.ids.shape[-1]), value=pad_id) for found in of_groups]
+    longest = max(found.ids.shape[-1] for found in group_hypotheses)
+    padded = [F.pad(found.ids, (0, longest - found.ids.shape[-1]), value=pad_id) for found in group_hypotheses]
     ids = torch.cat(padded, dim=1)  # (B, N, T)
-    lengths = torch.cat([found.lengths for found in of_groups], dim=1)
-    scores = torch.cat([found.scores for found in of_groups], dim=1)
+    lengths = torch.cat([found.lengths for found in group_hypotheses], dim=1)
+    scores = torch.cat([found.scores for found in group_hypotheses], dim=1)
     is_equal = (ids.unsqueeze(2) == ids.unsqueeze(1)).all(-1)  # (B, N, N)
     is_copy = is_equal.tril(-1).any(-1)
     scores = scores.where(~is_copy, -torch.inf)

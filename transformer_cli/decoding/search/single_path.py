@@ -80,8 +80,8 @@ def greedy_search(
     lengths = lengths.where(is_possible, 0)
     totals = totals / length_penalties(longest, options, totals)[lengths]
     ids = ids[:, : int(lengths.max())].where(is_possible.unsqueeze(1), special_ids.pad_id)
-    of_sentences = (tensor.unflatten(0, (-1, num_paths)) for tensor in (ids, lengths, totals))
-    return Hypotheses(*of_sentences)
+    sentence_tensors = (tensor.unflatten(0, (-1, num_paths)) for tensor in (ids, lengths, totals))
+    return Hypotheses(*sentence_tensors)
 
 
 class DrawnToken:

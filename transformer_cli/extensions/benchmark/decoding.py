@@ -209,8 +209,8 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     is_recorded = subject.config.runtime.cuda_graphs is not False
     worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), is_recorded)
     found = advice.advised(decoding_limit(greedy, beam), worth, subject, speed, pacing)
-    of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
-    engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
+    turn_lines = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
+    engines = engines_in_turns(subject, turn_lines, (1, beam_size), num_rounds=pacing.num_rounds)
     found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
     if facts.device == "cpu" and (reason := why_no_kernels()) is not None:
         found["conclusion"] += f" There are no kernels in C ({reason}): {PRICE_OF_NONE}."
@@ -313,7 +313,7 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
     unit, pipeline = measuring.unit_of_speed(device.type), subject.translator(1).pipeline
     requests = [part for line in lines for part in pipeline.prepare(line).requests]
     if subject.is_forced:
-        requests = of_one_length(requests)
+        requests = requests_of_one_length(requests)
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
         options = subject.config.decoding.best_of_beam(beam_size)
@@ -354,7 +354,7 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
     }
 
 
-def of_one_length(requests: Sequence[Request]) -> list[Request]:
+def requests_of_one_length(requests: Sequence[Request]) -> list[Request]:
     """The sources that have at least the median length, cut to it.
 
     CTranslate2 forces one length for all translations of a batch. Where lengths differ, the other engine would take as many steps
@@ -402,7 +402,7 @@ def _other_engine(weights: Transformer, subject: Subject, precision: str) -> Tra
 
 
 def _forced(translator: Any, vocabulary_size: int) -> Translate:
-    """CTranslate2 with forced lengths; see `of_one_length`."""
+    """CTranslate2 with forced lengths; see `requests_of_one_length`."""
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> int:
         num_tokens = 0

@@ -93,8 +93,8 @@ class Stopwatch:
     def give_times(self, timed: "Sequence[Timed]", phases: Iterable[str]) -> None:
         """Give each piece of work the times of its lap; phases without time are 0."""
         wait_for(self._device)
-        of_cpu = pairwise(self._cpu_seconds)
-        for one, marks, (before, after) in zip(timed, self._laps[:-1], of_cpu, strict=True):
+        cpu_laps = pairwise(self._cpu_seconds)
+        for one, marks, (before, after) in zip(timed, self._laps[:-1], cpu_laps, strict=True):
             lap = dict.fromkeys(phases, 0.0)
             for (_, start), (phase, end) in pairwise(marks):
                 is_number = isinstance(start, float)
@@ -371,8 +371,8 @@ def busy_seconds(device: torch.device, work: Callable[[], object]) -> float | No
 
 def kernel_seconds(events: Iterable[Any]) -> float:
     """The sum over the kernels and copies of a profile; what the CPU did is left out."""
-    of_device = (one for one in events if str(one.device_type).endswith("CUDA"))
-    return sum(one.self_device_time_total for one in of_device) / 1e6
+    device_events = (one for one in events if str(one.device_type).endswith("CUDA"))
+    return sum(one.self_device_time_total for one in device_events) / 1e6
 
 
 # (m, k, n) of square products: on a CPU 1.5 MB of bfloat16 and 24 MB, on a GPU 6 MB and 400 MB.

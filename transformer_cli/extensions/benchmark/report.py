@@ -40,7 +40,7 @@ FIGURES = {
 """Kind of a benchmark -> names of its figures for people, in their order -> their keys in the JSON."""
 MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
 """Some devices do not have them, and files of earlier versions do not either."""
-OF_MACHINE = {
+MACHINE_FIGURES = {
     "peak memory, resident, bytes": "memory.resident",
     "peak memory, device, bytes": "memory.device",
     "peak of matrix products, FLOP/s": "peak.flop_per_second",
@@ -86,9 +86,9 @@ def _figures_in(part: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]
 
 def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """One line per figure of a benchmark, then the conclusion; from what `benchmark_json` returns."""
-    about, of_machine = f"{found['num_parameters']:,} parameters", found
+    about, machine_figures = f"{found['num_parameters']:,} parameters", found
     if found["kind"] == "training":
-        of_machine = figures = found["figures"]
+        machine_figures = figures = found["figures"]
         yield f"{about}; {found['machine']}; {figures['num_updates']} updates"
         yield from _figure_lines(figures, "training", "updates")
     else:
@@ -103,15 +103,15 @@ def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield from _figure_lines(figures, "decoding", of)
     yield ""
     for what, limit in (("resident", "usable"), ("device", "device_usable")):
-        used, usable = of_machine["memory"][what], of_machine["memory"][limit]
+        used, usable = machine_figures["memory"][what], machine_figures["memory"][limit]
         if used is not None:
             of = f"{used / usable:.0%} of {usable / 1e6:,.0f} MB" if usable else ""
             yield _line(f"peak memory, {what}", f"{used / 1e6:,.0f} MB", of)
     unit = "CPU-second" if found["machine"].startswith("CPU") else "second"
     yield f"matrix products, GFLOP per {unit}"
-    for product in of_machine["products"]:
+    for product in machine_figures["products"]:
         shape = " x ".join(f"{size:,}" for size in product["shape"])
-        note = f"{shape}{', the peak' if product == of_machine['peak'] else ''}"
+        note = f"{shape}{', the peak' if product == machine_figures['peak'] else ''}"
         speed = product["flop_per_second"]["median"] / 1e9
         yield _line(f"  {product['what']}", f"{speed:,.0f}", note)
     yield ""
@@ -222,8 +222,8 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
         for name, path in _figures_in(figures, kind):
             unit = ", ms" if path.startswith("phases.") else ""
             paths[f"{prefix}{name.strip()}{unit}"] = f"{part}.{path}"
-    of_machine = "figures." if kind == "training" else ""
-    paths |= {name: f"{of_machine}{path}" for name, path in OF_MACHINE.items()}
+    machine_path = "figures." if kind == "training" else ""
+    paths |= {name: f"{machine_path}{path}" for name, path in MACHINE_FIGURES.items()}
     for name, engine in found["engines"].items():
         speed = f"engines.{name}.target_tokens_per_cpu_second.median"
         paths[f"{name}: target tokens per CPU-second"] = speed

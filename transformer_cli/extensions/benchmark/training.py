@@ -327,14 +327,14 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
         peak=peak,
         device=machine.device,
     )
-    profiled, of_data_sheet = list[Timed](), None
+    profiled, data_sheet_peak = list[Timed](), None
     busy = measuring.busy_seconds(
         machine.device,
         lambda: profiled.extend(trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED)),
     )
     if busy is not None:
         name = torch.cuda.get_device_name(machine.device)
-        of_data_sheet = measuring.peak_of_data_sheet(name, machine.precision)
+        data_sheet_peak = measuring.peak_of_data_sheet(name, machine.precision)
         # The seconds in kernels for a token, of those without a profiler; two streams may compute at the same time.
         busy = min(1.0, busy / sum(u.target_tokens for u in profiled) * together)
     return found | {
@@ -346,7 +346,7 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
         "num_halvings": sum(u.num_halvings for u in (*speed, *marked)),
         "products": products,
         "peak": peak,
-        "share_of_data_sheet": of_data_sheet and found["flop_per_second"]["median"] / of_data_sheet,
+        "share_of_data_sheet": data_sheet_peak and found["flop_per_second"]["median"] / data_sheet_peak,
         "busy_share": busy,
     }
 

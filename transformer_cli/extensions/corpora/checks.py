@@ -219,15 +219,15 @@ def inspect(data: DataConfig, *, seed: int = 0, all_languages: bool = False) -> 
             if part.split is None:
                 _add_held_out(held_out, part, data, seed)
         for split, group in groupby(enumerate(parts), key=lambda numbered: numbered[1].split):
-            of_split = list(group)
-            for number, part in of_split:
+            split_parts = list(group)
+            for number, part in split_parts:
                 (scratch / str(number)).mkdir()
                 checks = PairChecks(part, data.cleaning, detector, held_out, scratch / str(number))
                 yield _inspected(part, data, checks, seed=seed, all_languages=all_languages)
                 checks.close()
             if split in ("validation", "test"):
                 # Only now: a pair that stands twice among the test pairs is no validation pair.
-                for _, part in of_split:
+                for _, part in split_parts:
                     _add_held_out(held_out, part, data, seed)
         held_out.close()
 

@@ -675,6 +675,6 @@ def _with_target(window: Sequence[NumberedPair], current: int, offset: int | Non
         return pair._replace(damage=pair.damage or WITHOUT_TRANSLATION)
     other = window[current + offset]
     # The source of one pair and the target of the other are used, so the other two sides may be missing.
-    of_source = "" if pair.damage == NO_TARGET else pair.damage
-    of_target = "" if other.damage == NO_SOURCE else other.damage
-    return pair._replace(target=other.target, offset=other.line - pair.line, damage=of_source or of_target)
+    source_damage = "" if pair.damage == NO_TARGET else pair.damage
+    target_damage = "" if other.damage == NO_SOURCE else other.damage
+    return pair._replace(target=other.target, offset=other.line - pair.line, damage=source_damage or target_damage)

@@ -13,7 +13,7 @@ from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair, pair_digest
 from transformer_cli.data.selection import DigestSet
 from transformer_cli.text.language_detection import LanguageDetector
-from transformer_cli.text.languages import LANGUAGE_OF_SCRIPT, plain_code, script_of
+from transformer_cli.text.languages import LANGUAGE_OF_SCRIPT, plain_code, script_of_letters
 
 REPLACEMENT_CHARACTER = "\ufffd"
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
@@ -168,7 +168,7 @@ class SentenceLanguageDetector(LanguageDetector):
         return self.most_probable(beginning, at_least=_MIN_PROBABILITY)
 
     def _knows_script(self, text: str) -> bool:
-        script = "LATIN" if text.isascii() else script_of(text)
+        script = "LATIN" if text.isascii() else script_of_letters(text)
         return script == "LATIN" or (script not in _UNSEEN_SCRIPTS and LANGUAGE_OF_SCRIPT.get(script) in self.languages)
 
     def can_tell(self, language: str) -> bool:

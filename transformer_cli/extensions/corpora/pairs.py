@@ -61,9 +61,9 @@ class NumberedPart:
         both = dict.fromkeys((self.source_name, self.target_name))
         return " and ".join(both)
 
-    def place(self, line: int, *, of_target: bool = False) -> str:
+    def place(self, line: int, *, is_target: bool = False) -> str:
         """A line of one side, such as train.en:17."""
-        return f"{self.target_name if of_target else self.source_name}:{line}"
+        return f"{self.target_name if is_target else self.source_name}:{line}"
 
 
 _SPLITS: tuple[SplitName, ...] = ("validation", "test", "train")
@@ -86,11 +86,11 @@ def corpus_parts(data: DataConfig) -> list[NumberedPart]:
                 names = str(files.source), str(files.target)
                 parts.append(NumberedPart(corpus.split, *names, direction, files, index))
     elif isinstance(data, HubData):
-        for index, of_hub in enumerate(data.corpora):
+        for index, hub_corpus in enumerate(data.corpora):
             direction = data.directions_of(index)[0]
             for split in _SPLITS:
                 if is_read_for(data, index, split):
-                    label = f"{of_hub.dataset}, {split}"
+                    label = f"{hub_corpus.dataset}, {split}"
                     parts.append(NumberedPart(split, label, label, direction, None, index))
     else:
         for split in _SPLITS:
@@ -126,7 +126,7 @@ class NumberedPairs:
         if part.files is None or not isinstance(data, FilesData):
             assert part.split is not None
             direction = data.directions.index(part.direction)
-            forward = (pair for pair in self._of_split(part.split) if pair.direction == direction)
+            forward = (pair for pair in self._split_pairs(part.split) if pair.direction == direction)
             for number, pair in enumerate(forward, start=1):
                 yield NumberedPair(number, pair.source, pair.target)
             return
@@ -140,11 +140,11 @@ class NumberedPairs:
             if self._has_surplus:
                 yield from _surplus(part.files, data.corpora[part.index].encoding, num_pairs)
 
-    def _of_split(self, split: SplitName) -> Iterator[SentencePair]:
+    def _split_pairs(self, split: SplitName) -> Iterator[SentencePair]:
         if not isinstance(self._data, HubData):
             return read_pairs(self._data, split, seed=self._seed)
         drawn = corpus_pairs(self._data, self.part.index, ReadingReport())
-        return (pair for of_split, pair in drawn if of_split == split)
+        return (pair for pair_split, pair in drawn if pair_split == split)
 
 
 def _surplus(files: CorpusFiles, encoding: str | None, num_pairs: int) -> Iterator[NumberedPair]:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer_cli.data.sources.lines import COMPRESSIONS, open_file, read_chunks
+from transformer_cli.data.sources.lines import COMPRESSIONS, open_regular_file, read_chunks
 from transformer_cli.extensions.corpora.pairs import (
     ImportedPair,
     ImportReport,
@@ -135,7 +135,7 @@ def language(element: Any) -> str:
 def _opened(path: Path) -> BinaryIO:
     if path.suffix.lower() in COMPRESSIONS:
         return io.BufferedReader(_Chunks(read_chunks(path)))
-    return open_file(path)
+    return open_regular_file(path)
 
 
 class _Chunks(io.RawIOBase):

@@ -19,7 +19,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     plain_text,
     rendered,
 )
@@ -44,8 +43,9 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 
-_OF_XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
+_XLIFF_NAMESPACE = "urn:oasis:names:tc:xliff:document:1.2"
 # Formats whose files may have the ending .xml, too, by their roots.
 _OTHER_ROOTS = {
     "xliff": "xliff",
@@ -173,7 +173,7 @@ def _blocks(element: Element) -> Iterator[Element | XmlToken]:
 
 def _kind_of(element: Element) -> Inline:
     """A part that stays, as a placeholder, or a range such as <b>."""
-    is_kept = (element.space == _OF_XLIFF and element.local == "g") or forbids_translation(element.attributes)
+    is_kept = (element.space == _XLIFF_NAMESPACE and element.local == "g") or forbids_translation(element.attributes)
     return Inline.WORD if is_kept else Inline.RANGE
 
 

@@ -148,7 +148,7 @@ def _written(found: TranslatedSegment) -> str:
 
 
 # Keys of a property list whose values are no texts.
-_OF_PROGRAMS = frozenset(["NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey"])
+_PROGRAM_KEYS = frozenset(["NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey"])
 
 
 def read_stringsdict(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
@@ -164,7 +164,7 @@ def read_stringsdict(data: bytes, options: ReadingOptions = DEFAULTS) -> Spliced
     slots = []
     for element, path in options.watch.over(_strings(xml.root)):
         key = next((xml.whole_text(each) for each in path[-1:]), "")
-        if key in _OF_PROGRAMS:
+        if key in _PROGRAM_KEYS:
             continue
         place = f"line {lines.number_at(element.start)}"
         slot = slot_of_element(xml, element, place, key, _segment)
@@ -260,7 +260,7 @@ class StringCatalog:
             value = {"localizations": {language: localization}}
             return [_inserted(text, entry.start, members, value, layout, depth=3)]
         inner = _members(text, languages.start)
-        key = _of_language([each.key for each in inner], language)
+        key = _key_of_language([each.key for each in inner], language)
         if key is None:
             value = {language: localization}
             return [_inserted(text, languages.start, inner, value, layout, depth=4)]
@@ -328,11 +328,11 @@ def _depth(value: Any) -> int:
 
 
 def _has_translation(localizations: Mapping[str, Any], language: str | None) -> bool:
-    key = None if language is None else _of_language(list(localizations), language)
+    key = None if language is None else _key_of_language(list(localizations), language)
     return key is not None and not _is_open(localizations[key])
 
 
-def _of_language(keys: Sequence[str], language: str) -> str | None:
+def _key_of_language(keys: Sequence[str], language: str) -> str | None:
     """The key of a language, or of its form in a region, among the languages of a text."""
     if language in keys:
         return language

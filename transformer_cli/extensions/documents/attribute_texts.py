@@ -3,16 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from transformer_cli.extensions.documents.segments import (
-    Markup,
-    Piece,
-    Role,
-    Segment,
-    Slot,
-    TranslatedSegment,
-    has_letter,
-)
+from transformer_cli.extensions.documents.segments import Markup, Piece, Role, Segment, Slot, TranslatedSegment
 from transformer_cli.extensions.documents.xml import Element, XmlText, as_attribute, escaped_xml, place_of_attribute
+from transformer_cli.text.normalization import has_letter
 
 _NAME_OF_PICTURE = re.compile(r"\.(?:png|jpe?g|gif|bmp|emf|wmf|svg|tiff?|webp)\s*\Z", re.IGNORECASE)
 # The number of a level: %1 in Word, %1% in LibreOffice; those of several levels, such as %1.%2, are one.

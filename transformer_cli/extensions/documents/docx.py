@@ -22,7 +22,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     language_after,
     nested_runs,
     plain_text,
@@ -39,6 +38,7 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 
@@ -73,10 +73,10 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     def related(part: str, kinds: frozenset[str]) -> list[str]:
         """The parts of some kinds to which a part, or the package itself, refers."""
         folder, _, name = part.rpartition("/")
-        of_part = posixpath.join(folder, "_rels", f"{name}.rels")
-        if of_part not in names:
+        relations = posixpath.join(folder, "_rels", f"{name}.rels")
+        if relations not in names:
             return []
-        root = read_xml(read_part(archive, of_part, options.limits), options).root
+        root = read_xml(read_part(archive, relations, options.limits), options).root
         found = _targets(root, kinds, folder)
         return [target for target in dict.fromkeys(found) if target in names]
 
@@ -324,23 +324,23 @@ class _Style:
     """The start tag of text."""
     usual: str
     """The format of most of the characters, as XML; empty if it has none."""
-    of_ranges: dict[int, str] = field(default_factory=dict)
+    range_formats: dict[int, str] = field(default_factory=dict)
     """The format of each range that has another one, by its number."""
-    of_marks: dict[int | None, tuple[str | None, str | None]] = field(default_factory=dict)
+    mark_formats: dict[int | None, tuple[str | None, str | None]] = field(default_factory=dict)
     """The formats of the runs in which each mark begins and ends, by its place; None: outside of runs."""
 
     @classmethod
     def of(cls, atoms: "Sequence[_Atom]", paragraph: Element) -> "_Style":
         sizes: Counter[str] = Counter()
-        of_spaces: Counter[str] = Counter()
+        space_counts: Counter[str] = Counter()
         for atom in atoms:
             sizes[atom.run_format or ""] += len(atom.text.strip())
             if atom.text.strip() != atom.text:
-                of_spaces[atom.run_format or ""] += 1
+                space_counts[atom.run_format or ""] += 1
         usual = sizes.most_common(1)[0][0] if sizes else ""
         # The spaces between ranges get the usual format, and a line through or below them would be new.
         if _ON_SPACES.search(usual):
-            plain = [each for each, _ in of_spaces.most_common() if not _ON_SPACES.search(each)]
+            plain = [each for each, _ in space_counts.most_common() if not _ON_SPACES.search(each)]
             usual = plain[0] if plain else usual
         prefix = paragraph.name.removesuffix("p")
         keeping = ' xml:space="preserve"' if paragraph.space in _WORD else ""
@@ -409,10 +409,10 @@ def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom
         elif is_text(child, "t") or child.local in _SIGNS:
             text = _SIGNS.get(child.local) or _shown_text(xml, child)
             yield atom._replace(sort=_Sort.TEXT, text=text)
-        elif (of_field := _of_field(xml, child)) is not None:
+        elif (action := _field_action(xml, child)) is not None:
             if len(children) == 1:  # its whole run is the mark
                 atom = _markup(Role.POINT, run.start, run.end)
-            yield atom._replace(sort=_Sort.FIELD, text=of_field, parent=parent.start)
+            yield atom._replace(sort=_Sort.FIELD, text=action, parent=parent.start)
         else:
             yield atom
 
@@ -448,7 +448,7 @@ def _shown_text(xml: XmlText, element: Element) -> str:
 _BEGIN, _SEPARATE, _END = "begin", "separate", "end"
 
 
-def _of_field(xml: XmlText, element: Element) -> str | None:
+def _field_action(xml: XmlText, element: Element) -> str | None:
     """What an element of a run does for a field: begin, separate or end it, or name its instruction; else None."""
     if element.local == "instrText":
         return xml.whole_text(element)
@@ -487,17 +487,17 @@ def _with_fields(atoms: Sequence[_Atom]) -> Iterator[_Atom]:
     ends: dict[int, _Atom] = {}
     index = 0
     while index < len(atoms):
-        atom, of_field = atoms[index], found.get(index)
-        if of_field is None:
+        atom, found_field = atoms[index], found.get(index)
+        if found_field is None:
             kept = ends.get(index, atom)
             yield kept._replace(sort=_Sort.MARKUP) if kept.sort is _Sort.FIELD else kept
-        elif of_field.separate is not None and _is_link(atoms[index : of_field.separate]):
-            index = of_field.separate
+        elif found_field.separate is not None and _is_link(atoms[index : found_field.separate]):
+            index = found_field.separate
             yield _joined(atom, atoms[index], Role.OPEN)
-            last = atoms[of_field.end]
-            ends[of_field.end] = _joined(last, last, Role.CLOSE)
+            last = atoms[found_field.end]
+            ends[found_field.end] = _joined(last, last, Role.CLOSE)
         else:
-            index = of_field.end
+            index = found_field.end
             yield _joined(atom, atoms[index], Role.WORD)
         index += 1
 
@@ -539,13 +539,13 @@ def _inline_parts(xml: XmlText, atoms: Sequence[_Atom], style: _Style) -> Iterat
         if opened is not None and wanted != opened:
             yield InlinePart(Markup(Role.CLOSE, 0, ""), end, end, "format")
         if wanted is not None and wanted != opened:
-            style.of_ranges[atom.start] = wanted
+            style.range_formats[atom.start] = wanted
             yield InlinePart(Markup(Role.OPEN, atom.start, ""), atom.start, atom.start, "format")
         opened, end = wanted, atom.end
         if atom.sort is _Sort.TEXT:
             yield InlinePart(atom.text, atom.start, end)
             continue
-        style.of_marks[atom.start] = atom.run_format, atom.end_format
+        style.mark_formats[atom.start] = atom.run_format, atom.end_format
         raw = xml.content.text[atom.start : end]
         piece = Markup(atom.role, atom.start, raw, atom.start)
         yield InlinePart(piece, atom.start, end, atom.name, atom.pair)
@@ -599,9 +599,9 @@ def _written(style: _Style, at_ends: tuple[str | None, str | None], found: Trans
             text = f"{style.text_tag}{escaped_xml(piece)}</{style.prefix}t>"
             runs.write(text, formats[-1], formats[-1])
         elif piece.raw:
-            runs.write(piece.raw, *style.of_marks[piece.start])
+            runs.write(piece.raw, *style.mark_formats[piece.start])
         elif piece.role is Role.OPEN:
-            formats.append(style.of_ranges[piece.number])
+            formats.append(style.range_formats[piece.number])
         else:
             formats.pop()
     runs.write("", at_ends[1], at_ends[1])

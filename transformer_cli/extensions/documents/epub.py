@@ -16,12 +16,12 @@ from transformer_cli.extensions.documents.segments import (
     Segment,
     Slot,
     SplicedDocument,
-    has_letter,
     language_after,
 )
 from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, language_edits_of, read_xml
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 
@@ -59,13 +59,13 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         raise DataError(f"the EPUB file has no part {book}, which its {_CONTAINER} names")
     package = xml(book)
     parts: dict[str, Document] = {book: _package(package, options.watch)}
-    of_chapters = replace(options, language=_language_of(package) or options.language)
+    chapter_options = replace(options, language=_language_of(package) or options.language)
     for name, kind, is_page in _items(package, posixpath.dirname(book)):
         if name in parts:
             continue
         if name in names and (kind in _CHAPTERS or (is_page and kind == _PICTURE)):
             is_xhtml = kind in (_XHTML, _PICTURE) or None
-            page = read_html(read_part(archive, name, options.limits), of_chapters, is_xhtml=is_xhtml)
+            page = read_html(read_part(archive, name, options.limits), chapter_options, is_xhtml=is_xhtml)
             parts[name] = _without_numbers_of_pages(page)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
@@ -155,14 +155,14 @@ def _counted(slot: Slot, watch: ReadingWatch) -> Slot:
 
 
 def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
-    of_pages = {
+    page_labels = {
         label.start for target in contents.root.walk() if target.local == "pageTarget" for label in target.elements
     }
     slots = [
         slot
         for parent in contents.root.walk()
         # The text of docAuthor is a name, and that of pageTarget the number of a page.
-        if parent.local in ("docTitle", "navLabel") and parent.start not in of_pages
+        if parent.local in ("docTitle", "navLabel") and parent.start not in page_labels
         for element in parent.elements
         if element.local == "text"
         for slot in _slots_of(contents, element, "table of contents", watch)

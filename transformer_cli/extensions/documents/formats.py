@@ -21,11 +21,11 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     plain_text,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.imports import require_extra
+from transformer_cli.text.normalization import has_letter
 
 Part = TypeVar("Part")
 

@@ -33,7 +33,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     nested_runs,
     plain_text,
     rendered,
@@ -41,6 +40,7 @@ from transformer_cli.extensions.documents.segments import (
     with_whole_words,
 )
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import BRACKETS, ends_sentence
 
 
@@ -351,9 +351,12 @@ def slots_in_part(text: str, options: ReadingOptions) -> list[Slot]:
     return _Reader(text, tokens, options).slots
 
 
-def forbids_translation(of_tag: Mapping[str, str]) -> bool:
+def forbids_translation(tag_attributes: Mapping[str, str]) -> bool:
     """Whether the attributes of a tag say that the content of its element is not to be translated."""
-    return of_tag.get("translate", "").strip().lower() == "no" or "notranslate" in of_tag.get("class", "").split()
+    return (
+        tag_attributes.get("translate", "").strip().lower() == "no"
+        or "notranslate" in tag_attributes.get("class", "").split()
+    )
 
 
 def is_kept_tag(tag: str) -> bool:
@@ -415,12 +418,12 @@ class _Reader:
         while index < stop:
             token, following = self._tokens[index], index + 1
             if token.kind is TokenKind.START:
-                of_tag = attributes(self._text[token.start : token.end])
+                tag_attributes = attributes(self._text[token.start : token.end])
                 end = min(self._ends.get(index, following), stop)
-                if self._is_kept(token.name, of_tag):
+                if self._is_kept(token.name, tag_attributes):
                     following = end
                 else:
-                    self._read_attributes(token, of_tag)
+                    self._read_attributes(token, tag_attributes)
                     if token.name in _TEXTS_OF_FOREIGN:
                         self._read_all(index + 1, end)
                         following = end
@@ -460,10 +463,10 @@ class _Reader:
         return index + 1
 
     def _read_start(self, index: int, raw: str) -> int:
-        token, of_tag = self._tokens[index], attributes(raw)
-        role = self._untranslated_role(token, of_tag)
-        if role is not None and not self._is_kept(token.name, of_tag):
-            self._read_attributes(token, of_tag)
+        token, tag_attributes = self._tokens[index], attributes(raw)
+        role = self._untranslated_role(token, tag_attributes)
+        if role is not None and not self._is_kept(token.name, tag_attributes):
+            self._read_attributes(token, tag_attributes)
             self._read_inside(index, self._end_of(index))
         elif role is None and self._is_mark(index):
             role = Role.POINT
@@ -474,14 +477,14 @@ class _Reader:
             else:
                 self._add(role, token.start, self._tokens[end - 1].end)
             return end
-        self._read_tag(index, of_tag)
-        self._read_attributes(token, of_tag)
+        self._read_tag(index, tag_attributes)
+        self._read_attributes(token, tag_attributes)
         return index + 1
 
-    def _read_tag(self, index: int, of_tag: list[Attribute]) -> None:
+    def _read_tag(self, index: int, tag_attributes: list[Attribute]) -> None:
         """Read a start tag whose content is text: it is markup inside a sentence, or ends the text before it."""
         token = self._tokens[index]
-        if token.name == "tspan" and _PLACES_OF_LINES.intersection(each.name for each in of_tag):
+        if token.name == "tspan" and _PLACES_OF_LINES.intersection(each.name for each in tag_attributes):
             self._flush()
         elif token.name in _INLINE and token.is_empty:
             self._add(Role.POINT, token.start, token.end)
@@ -491,7 +494,7 @@ class _Reader:
             elif self._follows_a_change(token.name):
                 self._add_text(" ", token.start, token.start)
             self._add(Role.OPEN, token.start, token.end, token.name)
-        elif token.name in _POINTS and not self._is_field_between_texts(index, of_tag):
+        elif token.name in _POINTS and not self._is_field_between_texts(index, tag_attributes):
             self._add(Role.POINT, token.start, token.end)
             if token.name == "input":
                 self._add_text(" ", token.end, token.end)
@@ -502,11 +505,11 @@ class _Reader:
         else:
             self._flush()
 
-    def _is_field_between_texts(self, index: int, of_tag: list[Attribute]) -> bool:
+    def _is_field_between_texts(self, index: int, tag_attributes: list[Attribute]) -> bool:
         """Whether a field of a form stands between two texts, as between two labels, and not inside a sentence."""
         if self._tokens[index].name != "input":
             return False
-        is_hidden = any(each.name == "type" and each.value.lower() == "hidden" for each in of_tag)
+        is_hidden = any(each.name == "type" and each.value.lower() == "hidden" for each in tag_attributes)
         return not is_hidden and not self._sentence.goes_on(self._text_behind(index))
 
     def _follows_a_change(self, name: str) -> bool:
@@ -595,13 +598,13 @@ class _Reader:
         # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
         return start.name == "sup" or is_behind_word or not any(map(str.isalnum, text))
 
-    def _untranslated_role(self, token: HtmlToken, of_tag: list[Attribute]) -> Role | None:
+    def _untranslated_role(self, token: HtmlToken, tag_attributes: list[Attribute]) -> Role | None:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
         if token.name in _VOID:
             return None
-        if token.name in _INVISIBLE or _is_icon(token.name, of_tag) or self._is_empty_and_unknown(token):
+        if token.name in _INVISIBLE or _is_icon(token.name, tag_attributes) or self._is_empty_and_unknown(token):
             return Role.POINT
-        is_kept = self._is_kept(token.name, of_tag)
+        is_kept = self._is_kept(token.name, tag_attributes)
         is_inline = token.name in _INLINE or (token.name in self._kept_elements and token.name not in BLOCKS)
         if token.name in CODE or (is_kept and is_inline):
             return Role.WORD
@@ -615,14 +618,14 @@ class _Reader:
         is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")
         return is_empty and not is_known
 
-    def _is_kept(self, name: str, of_tag: Sequence[Attribute]) -> bool:
+    def _is_kept(self, name: str, tag_attributes: Sequence[Attribute]) -> bool:
         """Whether the content of an element is not to be translated: as its tag says, or the options of reading."""
-        values = {each.name: unescaped_html(each.value) for each in of_tag}
-        return name in self._kept_elements or forbids_translation(values) or self._is_foreign(name, of_tag)
+        values = {each.name: unescaped_html(each.value) for each in tag_attributes}
+        return name in self._kept_elements or forbids_translation(values) or self._is_foreign(name, tag_attributes)
 
-    def _is_foreign(self, name: str, of_tag: Sequence[Attribute]) -> bool:
+    def _is_foreign(self, name: str, tag_attributes: Sequence[Attribute]) -> bool:
         """Whether an element names another language than the page."""
-        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
+        values = {each.name: unescaped_html(each.value).strip() for each in tag_attributes}
         language = values.get("lang", values.get("xml:lang"))
         if not language:
             return False
@@ -655,9 +658,9 @@ class _Reader:
         placed = self._watch.counted(replace(segment, place=place))
         self.slots.append(Slot(start, end, placed, render))
 
-    def _read_attributes(self, token: HtmlToken, of_tag: list[Attribute]) -> None:
-        values = {each.name: unescaped_html(each.value) for each in of_tag}
-        for each in of_tag:
+    def _read_attributes(self, token: HtmlToken, tag_attributes: list[Attribute]) -> None:
+        values = {each.name: unescaped_html(each.value) for each in tag_attributes}
+        for each in tag_attributes:
             start, end = token.start + each.start, token.start + each.end
             if each.name in ("lang", "xml:lang"):
                 self.edits.append(Edit(start, end, partial(_language_of, each)))
@@ -694,9 +697,9 @@ def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
     return label[-1:].islower() or (len(label) > 1 and label[-2:].isalpha() and label.isupper())
 
 
-def _is_icon(tag: str, of_tag: Sequence[Attribute]) -> bool:
+def _is_icon(tag: str, tag_attributes: Sequence[Attribute]) -> bool:
     """Whether the text of an element is the name of a picture in a font."""
-    classes = (each.value.split() for each in of_tag if each.name == "class")
+    classes = (each.value.split() for each in tag_attributes if each.name == "class")
     return tag in _ICONS or any(name.startswith(_CLASSES_OF_ICONS) for name in chain(*classes))
 
 

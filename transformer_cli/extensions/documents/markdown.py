@@ -38,7 +38,6 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     WithoutWords,
-    has_letter,
     merged,
     moved_slot,
     nested_runs,
@@ -46,6 +45,7 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.extensions.documents.translator import Extent
+from transformer_cli.text.normalization import has_letter
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -17,7 +17,7 @@ from transformer_cli.extensions.documents.myst import (
     text_of_option,
 )
 from transformer_cli.extensions.documents.page_templates import COMMANDS_WITH_CODE
-from transformer_cli.extensions.documents.segments import has_letter
+from transformer_cli.text.normalization import has_letter
 
 Lines = list[str]
 
@@ -151,24 +151,24 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: C
         code_rows: the rows in blocks of code, in which nothing begins.
         html_rows: those in blocks of HTML, in which only code between two commands begins and ends.
     """
-    of_commands = _rows_of_comments(lines, code_rows) | _rows_of_slides(lines) | _rows_of_diagrams(lines)
+    command_rows = _rows_of_comments(lines, code_rows) | _rows_of_slides(lines) | _rows_of_diagrams(lines)
     for pair in (
         (_BEGINNING_OF_CODE, _END_OF_CODE),
         (_BEGINNING_OF_SHORTCODE, _END_OF_SHORTCODE),
         (_BEGINNING_OF_COMMENT, _END_OF_KRAMDOWN),
     ):
-        of_commands |= _rows_between(lines, code_rows, *pair)
-    code_rows = {*code_rows, *html_rows} - of_commands
+        command_rows |= _rows_between(lines, code_rows, *pair)
+    code_rows = {*code_rows, *html_rows} - command_rows
     plain = list(lines)
     found: list[_Container] = []
     titles: list[tuple[int, int, str]] = []
     items = _rows_of_items(lines)
     myst = rows_of_myst(lines, code_rows)
     tables: list[tuple[int, int]] = []
-    for row in _starts(lines, code_rows, items, myst | of_commands, tables):
+    for row in _starts(lines, code_rows, items, myst | command_rows, tables):
         if row < _end(found):
             continue
-        if row in of_commands:
+        if row in command_rows:
             plain[row] = ""
             continue
         title = text_of_option(lines[row]) if row in myst else _TITLE.fullmatch(lines[row])

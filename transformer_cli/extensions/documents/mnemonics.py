@@ -95,7 +95,7 @@ class KeysOfLabels:
     language: str
     """Of the labels."""
     _sign: str = ""
-    _of_source: set[str] = field(default_factory=set)
+    _source_keys: set[str] = field(default_factory=set)
     _taken: set[str] = field(default_factory=set)
 
     def marked(self, label: str, mnemonic: Mnemonic) -> str:
@@ -114,10 +114,10 @@ class KeysOfLabels:
 
     def _begin(self, mnemonic: Mnemonic) -> None:
         key = mnemonic.key.casefold()
-        if key in self._of_source or mnemonic.sign != self._sign:
-            self._of_source, self._taken = set(), set()
+        if key in self._source_keys or mnemonic.sign != self._sign:
+            self._source_keys, self._taken = set(), set()
         self._sign = mnemonic.sign
-        self._of_source.add(key)
+        self._source_keys.add(key)
 
 
 def _is_inside_one_word(label: str, place: int, is_of_qt: bool) -> bool:

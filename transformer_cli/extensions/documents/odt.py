@@ -19,7 +19,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     names_source,
     plain_text,
     rendered,
@@ -41,6 +40,7 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import has_letter
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _CHART = "urn:oasis:names:tc:opendocument:xmlns:chart:1.0"
@@ -78,7 +78,7 @@ _TEXT_OF_CELL = "string"
 _WITH_NUMBERS = frozenset(["list-level-style-number", "outline-level-style"])
 _AROUND_NUMBERS = ("num-prefix", "num-suffix", "num-list-format")
 _WITH_LABELS = frozenset(["button", "checkbox", "column", "fixed-text", "frame", "radio"])
-_OF_SLIDES = frozenset(["header-decl", "footer-decl", "date-time-decl"])
+_SLIDE_DECLARATIONS = frozenset(["header-decl", "footer-decl", "date-time-decl"])
 _CELLS = frozenset(["table-cell", "covered-table-cell"])
 _NUMBER = re.compile(r"[0-9]{1,7}")
 
@@ -166,7 +166,7 @@ def _texts_outside_paragraphs(xml: XmlText) -> Iterator[Slot]:
             yield from slots_of_attributes(xml, element, ("title",), "tip of a link")
         elif element.space == _FORM and element.local in _WITH_LABELS:
             yield from slots_of_attributes(xml, element, ("label", "title"), "label of a form")
-        elif element.space == _PRESENTATION and element.local in _OF_SLIDES:
+        elif element.space == _PRESENTATION and element.local in _SLIDE_DECLARATIONS:
             yield from _slot_of_content(xml, element, "header or footer of slides")
         elif element.space == _TEXT and element.local == "placeholder":
             yield from _slot_of_content(xml, element, "place to fill in")
@@ -302,10 +302,10 @@ def _levels_of_styles(xmls: Mapping[str, XmlText]) -> dict[str, dict[str, int]]:
 
     Source: OpenDocument 1.3, part 3, section 20.397 (style:text-position).
     """
-    of_part = {name: dict(_named_styles(xml.root)) for name, xml in xmls.items()}
-    common = of_part.get("styles.xml", {})
+    part_styles = {name: dict(_named_styles(xml.root)) for name, xml in xmls.items()}
+    common = part_styles.get("styles.xml", {})
     found = {}
-    for part, own in of_part.items():
+    for part, own in part_styles.items():
         styles = common | own
         found[part] = {name: _level(name, styles) for name in styles}
     return found

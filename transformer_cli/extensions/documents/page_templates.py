@@ -12,14 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.extensions.documents.inline_text import DIVISION
-from transformer_cli.extensions.documents.segments import (
-    Markup,
-    Piece,
-    Role,
-    Segment,
-    has_letter,
-    merged,
-)
+from transformer_cli.extensions.documents.segments import Markup, Piece, Role, Segment, merged
+from transformer_cli.text.normalization import has_letter
 
 
 class PartKind(Enum):

@@ -13,7 +13,6 @@ from transformer_cli.extensions.documents.segments import (
     Change,
     Segment,
     TranslatedSegment,
-    has_letter,
     spliced,
     with_values_around_words,
 )
@@ -24,6 +23,7 @@ from transformer_cli.extensions.documents.strings import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.spans import SPECIFICATION_AT_WORD
 
 logger = logging.getLogger(__name__)
@@ -116,12 +116,12 @@ class _Rule:
 
     num_forms: int | None
     """None: it is not known, and each message has as many as the file gives it."""
-    of_one: int = 0
+    singular_form: int = 0
     """The form of n = 1."""
 
     def is_singular(self, form: int) -> bool:
         """Whether a form stands for one thing; the only form of a language stands for any number."""
-        return form == self.of_one and self.num_forms != 1
+        return form == self.singular_form and self.num_forms != 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ class Catalogue:
         reordered: list[int] = []
         for start in sorted(changed):
             message, texts = found[start]
-            used, of_message = _filled(message, texts, forms, text, line_end)
-            changes += of_message
+            used, message_changes = _filled(message, texts, forms, text, line_end)
+            changes += message_changes
             is_extended = self.new_rule is not None and any(form.text for form in message.forms.values())
             is_reordered = message.has_specifications(text) and _changes_order(message, texts)
             reordered += [message.line] * is_reordered
@@ -226,11 +226,11 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     content = decoded(data, charset and charset[1].decode("ascii"), given=options.encoding)
     messages = list(_messages(content.text, options.watch))
     header = next((each for each in messages if each.fields["msgid"].text == ""), None)
-    of_header = header.fields["msgstr"] if header else None
-    new_rule = _new_rule(of_header.text if of_header else "", messages, options)
-    rule = _read_rule(new_rule or (of_header.text if of_header else ""))
+    header_field = header.fields["msgstr"] if header else None
+    new_rule = _new_rule(header_field.text if header_field else "", messages, options)
+    rule = _read_rule(new_rule or (header_field.text if header_field else ""))
     # The header of a template does not tell which forms its translation has.
-    is_template = bool(of_header and "nplurals=INTEGER" in of_header.text)
+    is_template = bool(header_field and "nplurals=INTEGER" in header_field.text)
     slots = []
     for message in messages:
         singular = message.fields["msgid"].text
@@ -252,7 +252,7 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
                     pieces = with_values_around_words(segment.pieces, _values_at_words)
                     segment = replace(segment, pieces=pieces)
                 slots.append(_Slot(message, is_singular, options.watch.counted(segment)))
-    where = (of_header.start, of_header.end) if of_header else (0, 0)
+    where = (header_field.start, header_field.end) if header_field else (0, 0)
     return Catalogue(content, tuple(slots), where, rule, new_rule)
 
 
@@ -273,8 +273,8 @@ def _new_rule(header: str, messages: Sequence[_Message], options: ReadingOptions
         return None  # not readable; `msgfmt --check` names it
     # Without a rule, gettext takes that of English and German.
     own = found[0] if found else _TWO_FORMS
-    of_source = plural_rule(options.language) if options.language else _TWO_FORMS
-    if _values(own) == _values(target) or _values(own) != _values(of_source or _TWO_FORMS):
+    source_rule = plural_rule(options.language) if options.language else _TWO_FORMS
+    if _values(own) == _values(target) or _values(own) != _values(source_rule or _TWO_FORMS):
         return None
     language = re.search(r"^Language: *(.*)$", header, re.MULTILINE)
     names_target = language is not None and primary_language(language[1].strip()) == primary_language(
@@ -422,12 +422,12 @@ def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
         line = match[0].rstrip("\r\n")
         if line.startswith("#,"):
             flags = (match.start(), match.start() + len(line))
-        of_field = _FIELD.match(line)
-        end_of_name = of_field.end() if of_field else 0
+        field_match = _FIELD.match(line)
+        end_of_name = field_match.end() if field_match else 0
         rest = line[end_of_name:].strip()
         strings = _STRINGS.match(line, end_of_name)
-        if of_field is not None and (strings or not rest):
-            name = of_field[1]
+        if field_match is not None and (strings or not rest):
+            name = field_match[1]
             if message is None or ("msgstr" in "".join(message.fields) and name in ("msgid", "msgctxt")):
                 if message is not None:
                     yield _complete(message)

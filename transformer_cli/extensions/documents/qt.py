@@ -17,7 +17,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     merged,
     rendered,
 )
@@ -33,6 +32,7 @@ from transformer_cli.extensions.documents.xml import (
     white_space_before,
 )
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 

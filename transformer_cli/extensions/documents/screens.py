@@ -99,7 +99,7 @@ def width_of(words: Sequence[Word]) -> int:
     return display_width(text.strip())
 
 
-def divided(
+def divided_words(
     words: Sequence[Word],
     shares: Sequence[float],
     language: str,
@@ -179,19 +179,19 @@ def screens_of(words: Sequence[Word], seconds: float, language: str) -> list[lis
         seconds: that are divided among the parts by their lengths.
     """
     max_screens = max(1, int(seconds / _SHORTEST_SCREEN_SECONDS))
-    of_words = [display_width(word.text) for word in words]
+    word_widths = [display_width(word.text) for word in words]
     most = max(1, min(max_screens, len(words)))
-    if max(of_words, default=0) > MAX_WIDTH:
-        return divided(words, [1.0] * most, language, preference=0.0)
-    fewest = max(1, -(-sum(of_words) // (MAX_LINES * MAX_WIDTH)))
+    if max(word_widths, default=0) > MAX_WIDTH:
+        return divided_words(words, [1.0] * most, language, preference=0.0)
+    fewest = max(1, -(-sum(word_widths) // (MAX_LINES * MAX_WIDTH)))
     for number in range(fewest, most + 1):
         for preference in (1.0, 0.5, 0.0) if number > 1 else (0.0,):
-            parts = divided(words, [1.0] * number, language, preference=preference)
+            parts = divided_words(words, [1.0] * number, language, preference=preference)
             widths = list(map(width_of, parts))
             is_long_enough = not preference or min(widths) * seconds >= _SHORTEST_SCREEN_SECONDS * sum(widths)
             if is_long_enough and all(_fits(part, language) for part in parts):
                 return parts
-    return divided(words, [1.0] * most, language, preference=0.0)
+    return divided_words(words, [1.0] * most, language, preference=0.0)
 
 
 def _fits(words: Sequence[Word], language: str) -> bool:

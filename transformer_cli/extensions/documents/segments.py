@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
-from transformer_cli.text import normalization
 from transformer_cli.text.languages import frequent_words, primary_language
+from transformer_cli.text.normalization import has_letter
 
 
 class Role(Enum):
@@ -143,11 +143,6 @@ class NamesLanguages(Protocol):
 def plain_text(pieces: Sequence[Piece]) -> str:
     """The text of pieces, without markup."""
     return "".join(piece for piece in pieces if isinstance(piece, str))
-
-
-def has_letter(text: str) -> bool:
-    """Whether there is anything to translate in a text."""
-    return normalization.has_letter(text)
 
 
 _WORD_AT_END = re.compile(r"[^\W_]+\Z")

@@ -31,7 +31,6 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     WithoutWords,
-    has_letter,
     merged,
     nested_runs,
     plain_text,
@@ -40,6 +39,7 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.spans import TOUCHING_SPECIFICATION, SpanKind, find_spans, masked
 
 logger = logging.getLogger(__name__)
@@ -272,8 +272,8 @@ def _plural_forms(language: str) -> frozenset[str]:
         tags = Locale.parse(primary_language(language)).plural_form.tags
     except (UnknownLocaleError, ValueError):
         return frozenset()
-    of_millions = {"many"} if primary_language(language) in WITH_FORM_OF_MILLIONS else set()
-    return frozenset(tags) - of_millions | {"other"}
+    form_of_millions = {"many"} if primary_language(language) in WITH_FORM_OF_MILLIONS else set()
+    return frozenset(tags) - form_of_millions | {"other"}
 
 
 _BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")

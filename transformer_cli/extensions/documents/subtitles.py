@@ -15,7 +15,7 @@ from transformer_cli.extensions.documents.screens import (
     LAST_WORD,
     Word,
     balanced,
-    divided,
+    divided_words,
     ends_clause,
     lines_of_screen,
     screens_of,
@@ -30,7 +30,6 @@ from transformer_cli.extensions.documents.segments import (
     Role,
     Segment,
     TranslatedSegment,
-    has_letter,
     language_after,
     merged,
     nested_runs,
@@ -47,6 +46,7 @@ from transformer_cli.text.languages import (
     name_of_language,
     primary_language,
 )
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import (
     LANGUAGES_WITH_CAPITAL_NOUNS,
     ends_sentence,
@@ -278,8 +278,8 @@ class Subtitles:
                 continue
             pieces = _with_times_in_order(translation.pieces, group.segment.pieces)
             screens = _screens(group.members, pieces, languages.target)
-            for member, of_member in zip(group.members, screens, strict=True):
-                shown = [self._text(pieces) for pieces in of_member]
+            for member, member_screens in zip(group.members, screens, strict=True):
+                shown = [self._text(pieces) for pieces in member_screens]
                 texts.setdefault(member.cue.lines[0], []).append((member, shown))
         changes: list[Change] = []
         num_new = 0
@@ -365,8 +365,8 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
         cues = new
     else:
         position = _line_in_language(cues, content.text, language, is_told=not options.is_repeated)
-    of_cues = _sentences(cues, content.text, is_srt, language, position)
-    for members in options.watch.over(of_cues):
+    cue_sentences = _sentences(cues, content.text, is_srt, language, position)
+    for members in options.watch.over(cue_sentences):
         members = [_without_tags(member) for member in members] if repeats else members
         pieces: list[Piece] = []
         for number, member in enumerate(members):
@@ -543,8 +543,8 @@ def _is_unfinished(before: str, following: str, language: str) -> bool:
     if last.endswith((",", ";")) or _start_of_last_dash(before) is not None:
         return True
     word = LAST_WORD.search(last.casefold())
-    of_language = FUNCTION_WORDS.get(language)
-    known = " ".join(FUNCTION_WORDS.values()) if of_language is None else of_language
+    function_words = FUNCTION_WORDS.get(language)
+    known = " ".join(FUNCTION_WORDS.values()) if function_words is None else function_words
     if word is not None and word[0] in known.split():
         return True
     # What follows belongs to a clause, and to no name or heading such as "Anna" or "Rome, 1984".
@@ -665,18 +665,20 @@ def _screens(members: Sequence[_Member], pieces: Sequence[Piece], language: str)
         lengths = [max(1, len(plain_text(member.pieces))) for member in members]
         shown = [_TAG.sub("", plain_text(member.pieces) + member.after).strip() for member in members]
         seconds = [member.cue.end_seconds - member.cue.start_seconds for member in members]
-        shares = divided(words, lengths, language, ends_clause=[ends_clause(each) for each in shown], seconds=seconds)
+        shares = divided_words(
+            words, lengths, language, ends_clause=[ends_clause(each) for each in shown], seconds=seconds
+        )
     screens: list[list[list[Word]]] = []
     counts = []
     for member, share in zip(members, shares, strict=True):
         if member.is_line or len(words) > _MOST_WORDS:
-            of_member = [[share]]
+            member_screens = [[share]]
         elif member.cue.is_part:
-            of_member = [lines_of_screen(share, language)]
+            member_screens = [lines_of_screen(share, language)]
         else:
             parts = screens_of(share, member.cue.end_seconds - member.cue.start_seconds, language)
-            of_member = [lines_of_screen(part, language) for part in parts]
-        counts.append(len(of_member))
-        screens += of_member
+            member_screens = [lines_of_screen(part, language) for part in parts]
+        counts.append(len(member_screens))
+        screens += member_screens
     texts = iter(balanced(screens))
     return [[next(texts) for _ in range(count)] for count in counts]

@@ -16,12 +16,12 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     spliced,
 )
 from transformer_cli.extensions.documents.strings import string_of, tagged_segment
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 
@@ -324,12 +324,12 @@ def _with_marks(ways: Sequence[_Way], rows: Sequence[Sequence[Cell]]) -> list[_W
         elif way.target != way.source:
             name = TRUST_COLUMN if num_old == 1 else f"{TRUST_COLUMN} {names[way.target]}"
             # A column of this name may have something else.
-            of_marks = (
+            mark_columns = (
                 at
                 for at, each in enumerate(names)
                 if each == name and all(_MARK.fullmatch(row[at].value) for row in rows[1:] if at < len(row))
             )
-            at = next(of_marks, width)
+            at = next(mark_columns, width)
             way = way._replace(trust=at, trust_name=name)
             width += at == width
         found.append(way)

@@ -100,8 +100,8 @@ class _Placement:
         self._words = sorted({link.target for link in self._links})
         self._number_of = {word: number for number, word in enumerate(self._words)}
         # Nothing inside a placeholder or a URL is punctuation of the sentence, either.
-        of_spans = [(span.start, span.end) for span in _words_among_spans(target)]
-        self._labels = sorted({*source.labels_in(target), *of_spans})
+        span_extents = [(span.start, span.end) for span in _words_among_spans(target)]
+        self._labels = sorted({*source.labels_in(target), *span_extents})
         self._labels_in_order = OrderedExtents(self._labels)
         # No markup belongs inside these.
         self._whole = sorted({*self._labels, *((span.start, span.end) for span in find_spans(target))})
@@ -424,8 +424,8 @@ class _Placement:
 
     def _place_at_division(self, place: int) -> int:
         """The place beside the same division; the translation has as many as the source."""
-        of_source, found = self._divisions
-        number = bisect_left(of_source, place)
+        source_divisions, found = self._divisions
+        number = bisect_left(source_divisions, place)
         is_behind = self._source.text[place - 1 : place] == DIVISION
         at = number - 1 if is_behind else number
         return found[at] + is_behind if at < len(found) else len(self._target)
@@ -528,12 +528,12 @@ def _kept_words(text: str, target: str) -> list[LinkedWords]:
 
     Others can be the same by chance, as the Italian a is.
     """
-    of_source, of_target = _places_of_names(text), _places_of_names(target)
+    source_places, target_places = _places_of_names(text), _places_of_names(target)
     return [
         LinkedWords(*places)
-        for name, found in of_source.items()
-        if len(found) == len(of_target.get(name, ()))
-        for places in zip(found, of_target[name], strict=True)
+        for name, found in source_places.items()
+        if len(found) == len(target_places.get(name, ()))
+        for places in zip(found, target_places[name], strict=True)
     ]
 
 
@@ -541,12 +541,12 @@ def _kept_compounds(text: str, target: str, ranges: Sequence[Extent]) -> list[Li
     """The ranges of one word with marks inside it, such as house:dog.zip and user#2, that a translation has as often."""
     whole = dict.fromkeys(text[start:end] for start, end in ranges)
     compounds = [each for each in whole if _COMPOUND.fullmatch(each)]
-    of_source, of_target = (_places_of_compounds(compounds, each) for each in (text, target))
+    source_places, target_places = (_places_of_compounds(compounds, each) for each in (text, target))
     return [
         LinkedWords(*places)
         for compound in compounds
-        if len(of_source[compound]) == len(of_target[compound])
-        for places in zip(of_source[compound], of_target[compound], strict=True)
+        if len(source_places[compound]) == len(target_places[compound])
+        for places in zip(source_places[compound], target_places[compound], strict=True)
     ]
 
 

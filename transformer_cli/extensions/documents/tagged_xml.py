@@ -13,7 +13,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     nested_runs,
     plain_text,
     rendered,
@@ -28,6 +27,7 @@ from transformer_cli.extensions.documents.xml import (
     xml_tokens,
 )
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import has_letter
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     plain_text,
     rendered,
 )
@@ -33,6 +32,7 @@ from transformer_cli.extensions.documents.xml import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 

@@ -258,18 +258,18 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     loaded, translator = open_translator(options)
     require_no_corpus(output, loaded)
-    of_model = _of_model(translator, options)
+    model_translator = _model_translator(translator, options)
     if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
-        source, target = of_model.languages
-        of_language = replace(given.options, language=source, target_language=target, is_repeated=True)
-        document = read_document(data, given.format, of_language)
+        source, target = model_translator.languages
+        reading = replace(given.options, language=source, target_language=target, is_repeated=True)
+        document = read_document(data, given.format, reading)
     not_green = NotGreen.WRITTEN
     if options.needs_quality:
         not_green = NotGreen.LEFT_OUT if options.only_green else NotGreen.MARKED
-        of_model = replace(of_model, drift=drift_of(translator))
+        model_translator = replace(model_translator, drift=drift_of(translator))
     try:
-        found = translate_document(document, of_model, not_green=not_green)
+        found = translate_document(document, model_translator, not_green=not_green)
     except DataError as error:  # the languages of the file are not those of the model
         raise DataError(f"{given.name}: {error.message}", hint=error.hint) from error
     cut = next((doubt for doubt in found.doubts if doubt.reason == CUT), None)
@@ -281,19 +281,19 @@ def translate_document_file(given: ChosenDocument, output_file: Path | None, opt
     with opened_output(output) as write, ended_after():
         write(found.data)
     _report(found, given, options)
-    _report_uses(of_model, found)
+    _report_uses(model_translator, found)
 
 
-def _of_model(translator: Translator, options: TranslateOptions) -> ModelTranslator:
+def _model_translator(translator: Translator, options: TranslateOptions) -> ModelTranslator:
     use = None if options.glossary is None else GlossaryUse(unit="texts")
     return replace(ModelTranslator.of(translator), glossary_use=use)
 
 
-def _report_uses(of_model: ModelTranslator, found: TranslatedDocument) -> None:
+def _report_uses(model_translator: ModelTranslator, found: TranslatedDocument) -> None:
     """Tell what the memory and the glossary had, and whether the text is like that of the calibration."""
-    if of_model.translator.memory is not None:
-        of_model.translator.memory.report(found.num_from_memory)
-    for each in (of_model.glossary_use, of_model.drift):
+    if model_translator.translator.memory is not None:
+        model_translator.translator.memory.report(found.num_from_memory)
+    for each in (model_translator.glossary_use, model_translator.drift):
         if each is not None:
             each.report()
 

@@ -31,7 +31,6 @@ from transformer_cli.extensions.documents.segments import (
     Role,
     Segment,
     TranslatedSegment,
-    has_letter,
     is_text_as_markup,
     merged,
     plain_text,
@@ -54,6 +53,7 @@ from transformer_cli.extensions.documents.translator import (
 )
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import (
     BRACKETS,
     Sentence,
@@ -208,7 +208,7 @@ _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
 _MARKS_OF_NOTES = re.compile(r"(?:\[\d{1,3}\]|\(\d{1,3}\))+\s+")
 
 
-def units_of(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Iterator[Sentence]:
+def sentence_units(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Iterator[Sentence]:
     """The parts of a sentence that are translated by themselves: the entries of a menu, sounds, and what brackets enclose.
 
     A model that has seen brackets seldom would lose them. What stands between the parts is in their gaps; the last part
@@ -302,8 +302,8 @@ class _Initial(NamedTuple):
         for at, piece in enumerate(pieces):
             if isinstance(piece, str) and (match := _FIRST_LETTER.match(piece)):
                 rest = piece[match.end() :]
-                of_word = (*self.opening, match[0], *self.closing, *((rest,) if rest else ()))
-                return (*pieces[:at], *of_word, *pieces[at + 1 :])
+                word_pieces = (*self.opening, match[0], *self.closing, *((rest,) if rest else ()))
+                return (*pieces[:at], *word_pieces, *pieces[at + 1 :])
         return (*self.opening, *self.closing, *pieces)
 
 
@@ -361,9 +361,9 @@ class _SegmentInWork:
             spaced = with_spaces_at_ranges(segment.pieces)
             if spaced != segment.pieces:
                 return replace(cls.of(replace(segment, pieces=spaced), translator), segment=segment)
-        of_letter = _Initial.of(segment.pieces)
-        if of_letter is not None:
-            initial, pieces = of_letter
+        divided = _Initial.of(segment.pieces)
+        if divided is not None:
+            initial, pieces = divided
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
         raws = (piece if isinstance(piece, str) else piece.raw for piece in segment.pieces)
@@ -435,8 +435,8 @@ class _SegmentInWork:
 
     def estimate(self, answers: Mapping[AskedText, CheckedAnswer]) -> Estimate | None:
         """That of its least probable text; green if all are. None if nothing is known of any."""
-        of_parts = (answers[part.asked].estimate for part in self.all_parts)
-        return least_of(estimate for estimate in of_parts if estimate is not None)
+        part_estimates = (answers[part.asked].estimate for part in self.all_parts)
+        return least_of(estimate for estimate in part_estimates if estimate is not None)
 
     def with_trust(
         self,
@@ -553,7 +553,7 @@ def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, ha
         divide: into sentences; None: the text has no markup, so the translator itself divides it and keeps its layout.
     """
     has_markup = divide is not None
-    for unit in units_of(Sentence(text, ""), has_markup=has_markup, has_sounds=has_sounds):
+    for unit in sentence_units(Sentence(text, ""), has_markup=has_markup, has_sounds=has_sounds):
         if divide is None or not unit.text:
             yield unit
             continue
@@ -563,7 +563,7 @@ def _texts_of_line(text: str, divide: Callable[[str], list[Sentence]] | None, ha
             if number and not sentence.gap and (marks := _MARKS_OF_NOTES.match(rest)):
                 before, rest = before + marks[0], rest[marks.end() :]
             inside = Sentence(rest, before)
-            yield from units_of(inside, has_markup=has_markup, has_sounds=has_sounds)
+            yield from sentence_units(inside, has_markup=has_markup, has_sounds=has_sounds)
             gap = ""
 
 
@@ -585,11 +585,11 @@ def _beginning(line: str) -> str:
     return line[: ranges[0].start] if ranges else ""
 
 
-def _gap(of_source: str, text: str, languages: Direction) -> str:
+def _gap(source_gap: str, text: str, languages: Direction) -> str:
     """What stands before a translated sentence; white space as the target language has it."""
-    if not of_source.isspace() or "\n" in of_source or not text:
-        return of_source
-    return gap_between(of_source, *languages)
+    if not source_gap.isspace() or "\n" in source_gap or not text:
+        return source_gap
+    return gap_between(source_gap, *languages)
 
 
 # What stands for other markup while a text is searched; tags around words stand for nothing.

@@ -23,8 +23,8 @@ from transformer_cli.decoding.translation import (
     Translation,
     placed_pieces,
 )
-from transformer_cli.extensions.documents.segments import has_letter
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.quotation_marks import QUOTE, quotes_without_partner
 from transformer_cli.text.sentences import (
     BRACKETS,
@@ -190,11 +190,11 @@ class ModelTranslator:
                 self.glossary_use.add(translation)
         linked = [translation for asked, translation in zip(texts, translations, strict=True) if asked.needs_links]
         pieces = {id(each): placed_pieces(each) for each in linked}
-        of_linked = self._links(linked, list(pieces.values()))
-        links = dict(zip(pieces, of_linked, strict=True))
+        found_links = self._links(linked, list(pieces.values()))
+        links = dict(zip(pieces, found_links, strict=True))
         unsure: dict[int, tuple[Extent, ...]] = {}
-        for each, of_one in self._of_memory([one for one in linked if one.is_from_memory], links):
-            links[id(each)], unsure[id(each)] = of_one
+        for each, links_and_unsure in self._links_from_memory([one for one in linked if one.is_from_memory], links):
+            links[id(each)], unsure[id(each)] = links_and_unsure
         quality = self.translator.pipeline.quality
         return [
             AnsweredText(
@@ -217,13 +217,13 @@ class ModelTranslator:
                 ),
                 is_from_memory=translation.is_from_memory,
                 is_of_terms=translation.is_of_terms,
-                lost_by_memory=of_memory,
+                lost_by_memory=lost_text,
                 unsure=unsure.get(id(translation), ()),
             )
-            for asked, translation, of_memory in zip(texts, translations, lost, strict=True)
+            for asked, translation, lost_text in zip(texts, translations, lost, strict=True)
         ]
 
-    def _of_memory(
+    def _links_from_memory(
         self, translations: Sequence[Translation], links: Mapping[int, Sequence[LinkedWords]]
     ) -> Iterator[tuple[Translation, tuple[tuple[LinkedWords, ...], tuple[Extent, ...]]]]:
         """The links of translations from a memory, and the words of their texts that are sure of none.
@@ -237,27 +237,27 @@ class ModelTranslator:
         if not translations:
             return
         own = list(replace(self.translator, memory=None).translate([each.source for each in translations]))
-        of_own = self._links(own, [placed_pieces(each) for each in own])
-        for each, mine, of_mine in zip(translations, own, of_own, strict=True):
+        own_links = self._links(own, [placed_pieces(each) for each in own])
+        for each, mine, mine_links in zip(translations, own, own_links, strict=True):
             found = links[id(each)]
-            yield each, _links_by_own(found, each.text, mine.text, of_mine) if of_mine else (tuple(found), ())
+            yield each, _links_by_own(found, each.text, mine.text, mine_links) if mine_links else (tuple(found), ())
 
     def _links(
         self, translations: Sequence[Translation], pieces: Sequence[Sequence[PlacedPiece]]
     ) -> list[tuple[LinkedWords, ...]]:
         """The links of each translation, inside of its pieces; none if the engine cannot tell its attention."""
         if self.translator.before is not None:
-            of_wholes = self._links_through_pivot(self.translator.before, translations)
-            return [_links_in_pieces(*each) for each in zip(translations, pieces, of_wholes, strict=True)]
+            whole_links = self._links_through_pivot(self.translator.before, translations)
+            return [_links_in_pieces(*each) for each in zip(translations, pieces, whole_links, strict=True)]
         wholes = [
-            of_one or [PlacedPiece((0, len(each.source)), (0, len(each.text)), each.source == each.text)]
-            for each, of_one in zip(translations, pieces, strict=True)
+            placed or [PlacedPiece((0, len(each.source)), (0, len(each.text)), each.source == each.text)]
+            for each, placed in zip(translations, pieces, strict=True)
         ]
         # The model reads a piece as for its translation, without words of others that may draw its attention.
         asked = [
             (number, piece)
-            for number, of_one in enumerate(wholes)
-            for piece in of_one
+            for number, placed in enumerate(wholes)
+            for piece in placed
             if not piece.is_kept and all(map(str.strip, piece.texts(translations[number])))
         ]
         pairs = [piece.texts(translations[number]) for number, piece in asked]
@@ -278,7 +278,7 @@ class ModelTranslator:
 
 
 def _links_by_own(
-    by_attention: Sequence[LinkedWords], text: str, own: str, of_own: Sequence[LinkedWords]
+    by_attention: Sequence[LinkedWords], text: str, own: str, own_links: Sequence[LinkedWords]
 ) -> tuple[tuple[LinkedWords, ...], tuple[Extent, ...]]:
     """The links of a translation by those of the model's own one, and the words of the source without a link.
 
@@ -286,11 +286,11 @@ def _links_by_own(
         by_attention: the links of the translation by the attention of the model.
         text: the translation.
         own: the translation of the same text by the model.
-        of_own: its links.
+        own_links: its links.
     """
     places, own_places = map(_words_that_stand_once, (text, own))
     same = {own_places[word]: place for word, place in places.items() if word in own_places}
-    sure = [LinkedWords(source, same[target]) for source, target in of_own if target in same]
+    sure = [LinkedWords(source, same[target]) for source, target in own_links if target in same]
     sources, targets = {link.source for link in sure}, {link.target for link in sure}
     others = [link for link in by_attention if link.target not in targets]
     # A word whose place is known is linked with another one only if nothing else is.
@@ -430,9 +430,9 @@ def with_kept_spans(
         )
     )
     found = translator.translate(asked_pieces) if asked_pieces else []
-    of_pieces = dict(zip(asked_pieces, found, strict=True))
+    piece_answers = dict(zip(asked_pieces, found, strict=True))
     checked = {
-        asked: _in_pieces(asked, broken[asked], of_pieces, primary_language(translator.languages.target))
+        asked: _in_pieces(asked, broken[asked], piece_answers, primary_language(translator.languages.target))
         if asked in broken
         else _checked(asked, answer)
         for asked, answer in answers.items()
@@ -459,11 +459,11 @@ def _finished(asked: AskedText, checked: CheckedAnswer, answer: AnsweredText) ->
     return finished
 
 
-def _estimate(checked: CheckedAnswer, of_model: Estimate | None) -> Estimate | None:
+def _estimate(checked: CheckedAnswer, model_estimate: Estimate | None) -> Estimate | None:
     """The estimate of what the model has answered; an answer with doubts is not green, and one without tokens is not good."""
     if not checked.doubts:
-        return of_model
-    return Estimate(0.0 if of_model is None else of_model.probability, is_green=False)
+        return model_estimate
+    return Estimate(0.0 if model_estimate is None else model_estimate.probability, is_green=False)
 
 
 def _keeps_specifications(text: str, translation: str) -> bool:
@@ -618,9 +618,9 @@ def _copied(asked: AskedText) -> CheckedAnswer:
     return CheckedAnswer(asked.text, links_by_position(asked.text, asked.text), (COPIED,))
 
 
-def _promise(text: str, of_terms: frozenset[str] = frozenset()) -> Promise:
-    spans = [span for span in find_spans(text) if text[span.start : span.end] not in of_terms]
-    return Promise.of(text, spans, may_repeat_numbers=True, allowed=of_terms)
+def _promise(text: str, terms: frozenset[str] = frozenset()) -> Promise:
+    spans = [span for span in find_spans(text) if text[span.start : span.end] not in terms]
+    return Promise.of(text, spans, may_repeat_numbers=True, allowed=terms)
 
 
 def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:
@@ -646,7 +646,7 @@ def _doubts(answer: AnsweredText) -> tuple[str, ...]:
 def _in_pieces(
     asked: AskedText,
     pieces: Sequence[TextPiece],
-    of_pieces: Mapping[AskedText, AnsweredText],
+    piece_answers: Mapping[AskedText, AnsweredText],
     language: str,
 ) -> CheckedAnswer:
     """The translation that the pieces give together, with links for the words of each piece.
@@ -654,7 +654,7 @@ def _in_pieces(
     Args:
         asked: the text.
         pieces: of it.
-        of_pieces: the translation of each piece that is translated, with the mark that ends the text behind it.
+        piece_answers: the translation of each piece that is translated, with the mark that ends the text behind it.
         language: of the translation.
     """
     closing = closing_mark(asked.text)
@@ -664,17 +664,17 @@ def _in_pieces(
     doubts = [IN_PIECES]
     for piece in pieces:
         translated = piece.text
-        of_model: Sequence[LinkedWords] = ()
+        model_links: Sequence[LinkedWords] = ()
         if piece.is_translated:
-            answer = of_pieces[AskedText(piece.text + closing, asked.needs_links)]
+            answer = piece_answers[AskedText(piece.text + closing, asked.needs_links)]
             translated = without_closing_mark(answer.text) if closing else answer.text
             if place:
                 translated = as_inner_part(translated, piece.text, target_language=language)
             doubts += _doubts(answer)
             if answer.text.casefold().startswith(translated.casefold()):
-                of_model = _links_up_to(answer.links, len(piece.text), len(translated))
-        of_piece = of_model or links_by_position(piece.text, translated)
-        links += moved_links(of_piece, place, len(text))
+                model_links = _links_up_to(answer.links, len(piece.text), len(translated))
+        piece_links = model_links or links_by_position(piece.text, translated)
+        links += moved_links(piece_links, place, len(text))
         extents = (place, place + len(piece.text)), (len(text), len(text) + len(translated))
         placed.append(PlacedPiece(*extents, is_kept=not piece.is_translated))
         text += translated

@@ -15,7 +15,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     plain_text,
     rendered,
 )
@@ -39,6 +38,7 @@ from transformer_cli.extensions.documents.xml import (
     white_space_before,
 )
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 
@@ -86,15 +86,15 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     keeping = _starts_of_units_that_keep_spaces(xml)
     for file in xml.root.walk():
         if file.local == "file":
-            of_file = _units(file)
+            file_units = _units(file)
             found = [
                 slot
-                for unit in of_file
+                for unit in file_units
                 for slot in _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
             ]
             names = ("source-language", "target-language")
             edits += language_edits(xml, file, names, has_open_units=bool(found))
-            units += of_file
+            units += file_units
             slots += found
     _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
@@ -130,8 +130,8 @@ def _starts_of_units_that_keep_spaces(xml: XmlText) -> set[int]:
             is_plain = element.attributes.get("datatype") in _PLAIN_TYPES and not is_template
         if element.local == "trans-unit":
             source = element.child("source")
-            of_source = None if source is None else source.attributes.get("xml:space")
-            keeps = keeps if of_source is None else of_source == "preserve"
+            source_space = None if source is None else source.attributes.get("xml:space")
+            keeps = keeps if source_space is None else source_space == "preserve"
             if keeps is None and source is not None and is_plain:
                 content = xml.content.text[source.inner_start : source.inner_end]
                 keeps = _WRITTEN_LINES.fullmatch(content) is not None
@@ -185,7 +185,7 @@ def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces:
     segment = watch.counted(_segment(xml, marked, runs[0], place, keeps_spaces=keeps_spaces))
     if target is not None:
         tag = xml.content.text[target.start + 1 + len(target.name) : target.inner_start]
-        kept = _OF_OLD_TARGET.sub("", tag.rstrip("/>")).rstrip()
+        kept = _OLD_TARGET_ATTRIBUTES.sub("", tag.rstrip("/>")).rstrip()
         return [Slot(target.start, target.end, segment, partial(_target, unit, "", is_cdata, kept))]
     after = unit.child("seg-source") or source
     gap = white_space_before(xml.content.text, source.start)
@@ -226,7 +226,7 @@ def _content(found: TranslatedSegment, *, is_cdata: bool) -> str:
 
 
 # What the attributes of a target say of the translation that was in it.
-_OF_OLD_TARGET = re.compile(r"""\s+(?:state|state-qualifier|equiv-trans)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_OLD_TARGET_ATTRIBUTES = re.compile(r"""\s+(?:state|state-qualifier|equiv-trans)\s*=\s*(?:"[^"]*"|'[^']*')""")
 
 
 def _target(unit: Element, gap: str, is_cdata: bool, kept: str, found: TranslatedSegment) -> str:
@@ -284,8 +284,8 @@ def _read_xliff_2(xml: XmlText, options: ReadingOptions) -> SplicedDocument:
                 if is_same and segment.attributes.get("state") not in _DONE:
                     copied.append(unit)
                 continue
-            of_source = source.attributes.get("xml:space")
-            keeps = keeps_spaces if of_source is None else of_source == "preserve"
+            source_space = source.attributes.get("xml:space")
+            keeps = keeps_spaces if source_space is None else source_space == "preserve"
             place = f"unit {unit.attributes.get('id', '?')}"
             place += f", segment {number}" if len(segments) > 1 else ""
             found = _segment_2(xml, source, codes, place, keeps_spaces=keeps)

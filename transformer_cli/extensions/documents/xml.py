@@ -32,7 +32,6 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    has_letter,
     language_after,
     nested_runs,
     plain_text,
@@ -40,6 +39,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import has_letter
 
 logger = logging.getLogger(__name__)
 

@@ -79,7 +79,7 @@ class ArgosFormat(ExportFormat):
         files = ctranslate2_files(
             trained.model,
             target,
-            TokenNames.of_entries(source, target),
+            TokenNames.from_entries(source, target),
             quantization=quantization,
             built_in=BuiltIn(
                 adds_source_end=True,

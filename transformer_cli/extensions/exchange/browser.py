@@ -138,7 +138,7 @@ def browser_files(config: Config, bergamot: Mapping[str, bytes], engine: Browser
     for name, content in bergamot.items():
         if name.startswith(SHORTLIST):
             contents["shortlist"] = content
-    scripts = {name: script_of(name, content) for name, content in contents.items()}
+    scripts = {name: file_as_script(name, content) for name, content in contents.items()}
     facts = {
         "source": {"code": direction.source, "name": name_of_language(direction.source)},
         "target": {"code": direction.target, "name": name_of_language(direction.target)},
@@ -149,14 +149,14 @@ def browser_files(config: Config, bergamot: Mapping[str, bytes], engine: Browser
     return {PAGE: _page(facts).encode(), **files}
 
 
-def script_of(name: str, content: bytes) -> bytes:
+def file_as_script(name: str, content: bytes) -> bytes:
     """A file as a script."""
     packed = base64.b64encode(gzip.compress(content, mtime=0)).decode()
     return f'tfmTake("{name}", "{packed}");\n'.encode()
 
 
 def content_of(script: Path) -> bytes:
-    """The inverse of `script_of`.
+    """The inverse of `file_as_script`.
 
     Raises:
         DataError: the file is damaged.
@@ -180,12 +180,12 @@ def _page(facts: Mapping[str, object]) -> str:
         f'<script type="application/json" id="facts">{data}</script>\n<script>\n{_text("browser_page.js")}</script>\n'
     )
     page = page.replace("<script>\n", f"{added}<script>\n", 1)
-    policy = html.escape(content_security_policy(page))
+    policy = html.escape(offline_page_policy(page))
     meta = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
     return page.replace('<meta charset="utf-8">', meta, 1)
 
 
-def content_security_policy(page: str) -> str:
+def offline_page_policy(page: str) -> str:
     """A policy that lets the page load its own scripts and nothing else: no text can leave it.
 
     Args:

@@ -105,7 +105,7 @@ class CTranslate2Format(ExportFormat):
 
     def write(self, trained: TrainedModel, path: Path, *, quantization: Quantization | None) -> None:
         source, target = trained.tokenizers
-        names = TokenNames.of_entries(source, target)
+        names = TokenNames.from_entries(source, target)
         files = ctranslate2_files(
             trained.model,
             target,

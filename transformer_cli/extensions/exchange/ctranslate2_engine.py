@@ -13,7 +13,7 @@ from transformer_cli.checkpoint.trained_files import TrainedFiles, converted_fil
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
     MAX_LOGITS,
-    OF_THE_TEXT,
+    TEXT_SETTINGS,
     ExplainingEngine,
     Explanation,
     Hypothesis,
@@ -49,7 +49,7 @@ NUM_CHECKED = 20
 """Sentences whose translations must be those of PyTorch before a converted model is kept."""
 VOCABULARY_MAP = "vmap.txt"
 """The file of CTranslate2 for a lexical shortlist."""
-_KNOWN = OF_THE_TEXT | {
+_KNOWN = TEXT_SETTINGS | {
     "beam_size",
     "length_penalty",
     "num_best",
@@ -108,13 +108,13 @@ class CTranslate2Engine:
         for batch in batches:
             sources = [requests[index].ids for index in batch]
             limit = max(self._max_length(source, options) for source in sources)
-            for index, of_one in zip(batch, self._search(sources, limit, options), strict=True):
+            for index, hypotheses in zip(batch, self._search(sources, limit, options), strict=True):
                 own = self._max_length(requests[index].ids, options)
-                if any(len(hypothesis.ids) > own for hypothesis in of_one):
+                if any(len(hypothesis.ids) > own for hypothesis in hypotheses):
                     # The limit of a batch is that of its longest source.
-                    [of_one] = self._search([requests[index].ids], own, options)
-                if of_one and all(self._is_allowed(one.ids, options) for one in of_one):
-                    found[index] = of_one[: options.num_best]
+                    [hypotheses] = self._search([requests[index].ids], own, options)
+                if hypotheses and all(self._is_allowed(one.ids, options) for one in hypotheses):
+                    found[index] = hypotheses[: options.num_best]
         others = [index for index in range(len(requests)) if index not in found]
         if others:
             by_pytorch = self.pytorch().translate([requests[index] for index in others], options)

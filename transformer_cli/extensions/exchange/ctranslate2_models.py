@@ -82,14 +82,14 @@ class TokenNames(NamedTuple):
     """[UNK], [SOS] and [EOS]; both sides have the same names for them."""
 
     @classmethod
-    def of_entries(cls, source: Tokenizer, target: Tokenizer) -> "TokenNames":
+    def from_entries(cls, source: Tokenizer, target: Tokenizer) -> "TokenNames":
         """The entries of the vocabularies, for programs that tokenise with a tokenizer.json."""
         special = (target.unk_id, target.sos_id, target.eos_id)
         unk, sos, eos = (target.entries[index] for index in special)
         return cls(source.entries, target.entries, (unk, sos, eos))
 
     @classmethod
-    def of_ids(cls, num_source: int, num_target: int, target: Tokenizer) -> "TokenNames":
+    def from_ids(cls, num_source: int, num_target: int, target: Tokenizer) -> "TokenNames":
         """The ids, for the engine of this package."""
         special = str(target.unk_id), str(target.sos_id), str(target.eos_id)
         return cls([*map(str, range(num_source))], [*map(str, range(num_target))], special)
@@ -141,15 +141,15 @@ def ctranslate2_files(
             _fill_norm(encoder.layernorm_embedding, model.source_embedding_norm)
             _fill_norm(decoder.layernorm_embedding, model.target_embedding_norm)
         for ours, theirs in ((model.encoder, encoder), (model.decoder, decoder)):
-            for layer, of_spec in zip(ours.layers, theirs.layer, strict=True):
-                _fill_layer(of_spec, layer)
+            for layer, layer_spec in zip(ours.layers, theirs.layer, strict=True):
+                _fill_layer(layer_spec, layer)
             if model.config.has_final_norm:
                 _fill_norm(theirs.layer_norm, ours.norm)
         _fill_linear(decoder.projection, [model.output])
         if built_in.never_written:
             decoder.projection.bias = _bias_without(model, built_in.never_written)
     sizes = [len(table.weight) for table in _tables(model)]
-    names = names or TokenNames.of_ids(sizes[0], sizes[1], target_tokenizer)
+    names = names or TokenNames.from_ids(sizes[0], sizes[1], target_tokenizer)
     spec.register_source_vocabulary([*names.source])
     spec.register_target_vocabulary([*names.target])
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names.special

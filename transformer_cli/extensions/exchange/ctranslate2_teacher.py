@@ -127,14 +127,16 @@ class CTranslate2Teacher:
         require_extra("sentencepiece", ("sentencepiece",), purpose="this tokenizer")
         from sentencepiece import SentencePieceProcessor
 
-        of_source, of_target = (SentencePieceProcessor(model_file=str(path or models[0])) for path in models)
+        source_processor, target_processor = (
+            SentencePieceProcessor(model_file=str(path or models[0])) for path in models
+        )
 
         def text_of_pieces(tokens: list[str]) -> str:
             kept = [token for token in tokens if token not in self._special]
             # It makes characters of pieces that stand for bytes, and leaves a piece that it does not have as it is.
-            return str(of_target.decode_pieces(kept)).replace(_SPACE, " ").strip()
+            return str(target_processor.decode_pieces(kept)).replace(_SPACE, " ").strip()
 
-        return lambda line: [*of_source.encode(line, out_type=str), *self._end], text_of_pieces
+        return lambda line: [*source_processor.encode(line, out_type=str), *self._end], text_of_pieces
 
 
 def _first_file(folder: Path, names: Sequence[str]) -> Path | None:

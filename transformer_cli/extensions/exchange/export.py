@@ -89,7 +89,7 @@ def require_open(config: Config, wanted: ExportFormat) -> None:
     if not obstacles[wanted.name]:
         return
     reasons = "; ".join(f"{one.setting} ({one.reason})" for one in obstacles[wanted.name])
-    others = [name for name, of_format in obstacles.items() if not of_format]
+    others = [name for name, format_obstacles in obstacles.items() if not format_obstacles]
     can = f"formats that can hold it: {', '.join(others)}" if others else "no format can hold it"
     way = "train with other settings"
     if any(one.setting.startswith("tokenizer.") for one in obstacles[wanted.name]):
@@ -220,9 +220,9 @@ def float32_translator(trained: TrainedModel, beam_size: int, wanted: ExportForm
     decoding = trained.config.decoding.best_of_beam(beam_size)
     decoding = decoding.model_copy(update={"engine": "torch"})
     if wanted is not None:
-        of_the_text = dict.fromkeys(("keep_text", "repair", "keep_layout", "known_spellings"), False)
+        text_settings = dict.fromkeys(("keep_text", "repair", "keep_layout", "known_spellings"), False)
         splits = decoding.split_sentences and wanted.splits_sentences
-        decoding = decoding.model_copy(update={**of_the_text, "split_sentences": splits})
+        decoding = decoding.model_copy(update={**text_settings, "split_sentences": splits})
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
     translator = build_translator(trained.model, *trained.tokenizers, config, prepare_machine(runtime))
     return replace(translator, reports_lines=False)

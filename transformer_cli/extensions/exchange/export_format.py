@@ -165,12 +165,12 @@ def quoted(name: str) -> str:
 
 def shared_obstacles(config: Config) -> list[Obstacle]:
     """The settings that keep a model out of every format."""
-    of_sequences = SequenceFormat.of(config.data)
+    sequence_format = SequenceFormat.of(config.data)
     obstacles = []
-    if not of_sequences.has_end:
+    if not sequence_format.has_end:
         reason = "other programs end a translation only at [EOS]"
         obstacles.append(Obstacle("data.end_symbol: false", reason))
-    if not of_sequences.is_shifted:
+    if not sequence_format.is_shifted:
         reason = "other programs give the decoder the target behind a start token"
         obstacles.append(Obstacle("data.shift_target: false", reason))
     return obstacles

@@ -16,7 +16,7 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.imports import require_extra
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
-_TOO_MANY, _OF_THE_SERVER = 429, 500
+_TOO_MANY, _SERVER_ERROR = 429, 500
 """HTTP statuses: too many requests; and the first of those that say that the server failed."""
 _HOW_TO_LOG_IN = "log in: hf auth login; or set the environment variable HF_TOKEN"
 
@@ -100,7 +100,7 @@ def upload(folder: Path, repository: str, files: Sequence[PlannedFile], *, is_pr
         )
     except errors.HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
-        if status == _TOO_MANY or (status or 0) >= _OF_THE_SERVER:
+        if status == _TOO_MANY or (status or 0) >= _SERVER_ERROR:
             raise TryAgainError(f"{repository}: the hub cannot take the upload now ({status}): {error}") from error
         raise UsageError(
             f"{repository}: the hub refuses the upload ({status}): {error}", hint=_HOW_TO_LOG_IN

@@ -130,8 +130,8 @@ class TransformersFolder:
         found: dict[int, Decoded] = {}
         for begin in range(0, len(order), BATCH_SENTENCES):
             batch = order[begin : begin + BATCH_SENTENCES]
-            of_batch = [sources[index] for index in batch], [limits[index] for index in batch]
-            found |= zip(batch, self._decode_batch(*of_batch), strict=True)
+            batch_inputs = [sources[index] for index in batch], [limits[index] for index in batch]
+            found |= zip(batch, self._decode_batch(*batch_inputs), strict=True)
         return [found[index] for index in range(len(sources))]
 
     def _decode_batch(self, sources: list[str], limits: list[int]) -> Iterator[Decoded]:
@@ -197,7 +197,7 @@ def generation_config(model: ModelConfig, decoding: DecodingConfig, target: Toke
     never_written = [target.unk_id, target.pad_id, target.sos_id, *target.tag_ids]
     # transformers counts [SOS], too.
     longest = 1 + (decoding.max_length or model.max_length)
-    of_beam = {
+    beam_settings = {
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,
         "early_stopping": True,
@@ -205,7 +205,7 @@ def generation_config(model: ModelConfig, decoding: DecodingConfig, target: Toke
     return {
         "max_length": min(longest, num_hugging_face_positions(model)),
         "do_sample": False,
-        **(of_beam if decoding.beam_size > 1 else {"num_beams": 1}),
+        **(beam_settings if decoding.beam_size > 1 else {"num_beams": 1}),
         "no_repeat_ngram_size": decoding.no_repeat_ngram_size or 0,
         "bad_words_ids": [[index] for index in never_written],
         "pad_token_id": target.pad_id,
@@ -243,14 +243,14 @@ def _compared(folder: Path, tokenizers: ForeignTokenizers, model: Transformer) -
         theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(
             folder, dtype=torch.float32, use_safetensors=True, **options
         ).eval()
-        of_folder = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
     largest, num_different = 0.0, 0
     source, rows = tokenizers.source, torch.tensor(tokenizers.target_rows)
     encoded = {sentence: [*source.encode(sentence), source.eos_id] for sentence in COMPARED_SENTENCES}
     short = {one: ids for one, ids in encoded.items() if len(ids) <= model.config.max_length}
     for sentence, ids in short.items():
         their_ids = [tokenizers.source_rows[index] for index in ids]
-        num_different += of_folder(sentence)["input_ids"] != their_ids
+        num_different += their_tokenizer(sentence)["input_ids"] != their_ids
         target_ids = _some_ids(tokenizers.target, len(sentence))
         largest = max(largest, _difference(model, theirs, ids, their_ids, target_ids, rows))
     name = f"transformers {transformers.__version__}"

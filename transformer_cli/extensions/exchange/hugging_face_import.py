@@ -181,9 +181,9 @@ def _special_entries(
     target: Mapping[str, int],
 ) -> tuple[SpecialEntries, SpecialEntries]:
     """The special tokens of source and target."""
-    of_tokenizer = folder.json_or_empty("tokenizer_config.json")
+    tokenizer_settings = folder.json_or_empty("tokenizer_config.json")
     unknown, padding, ending = (
-        text_setting(of_tokenizer, f"{kind}_token") or usual
+        text_setting(tokenizer_settings, f"{kind}_token") or usual
         for kind, usual in (("unk", "<unk>"), ("pad", "<pad>"), ("eos", "</s>"))
     )
     for vocabulary, entry in (
@@ -195,14 +195,14 @@ def _special_entries(
         if entry not in vocabulary:
             raise DataError(f"{folder}: the vocabulary has no entry {entry}")
     pad, start, end = _ids_in_config(folder, settings, len(target))
-    of_target = SpecialEntries(target[unknown], pad, start, end)
+    target_entries = SpecialEntries(target[unknown], pad, start, end)
     # The encoder reads no start token; a copy of the row of padding stands in its place.
-    of_source = SpecialEntries(source[unknown], source[padding], source[padding], source[ending])
+    source_entries = SpecialEntries(source[unknown], source[padding], source[padding], source[ending])
     if source is target:
-        of_source = of_target
-    for one in (of_source, of_target):
+        source_entries = target_entries
+    for one in (source_entries, target_entries):
         _require_different(folder, one)
-    return of_source, of_target
+    return source_entries, target_entries
 
 
 def _ids_in_config(folder: ModelFolder, settings: Mapping[str, Any], vocab_size: int) -> tuple[int, int, int]:

@@ -295,10 +295,10 @@ def read_tables(tensors: Mapping[str, Tensor], width: int, *, is_shared: bool, i
     if is_shared and is_tied:
         table = _table(tensors, width, SHARED_TABLE, TARGET_TABLE, SOURCE_TABLE, OUTPUT_TABLE)
         return EmbeddingTables(table, table, table)
-    of_both = (SHARED_TABLE,) if is_shared else ()
-    source = _table(tensors, width, SOURCE_TABLE, *of_both)
-    of_output = (OUTPUT_TABLE,) if is_tied else ()
-    target = _table(tensors, width, TARGET_TABLE, *of_both, *of_output)
+    shared_names = (SHARED_TABLE,) if is_shared else ()
+    source = _table(tensors, width, SOURCE_TABLE, *shared_names)
+    output_names = (OUTPUT_TABLE,) if is_tied else ()
+    target = _table(tensors, width, TARGET_TABLE, *shared_names, *output_names)
     output = target if is_tied else _tensor(tensors, OUTPUT_TABLE, (len(target), width))
     return EmbeddingTables(source, target, output)
 
@@ -328,24 +328,24 @@ def hugging_face_config(config: ModelConfig, vocabularies: VocabularySizes) -> d
     model_class = fitting_class(config)
     form = TableForm.of(config, vocabularies, model_class)
     size = form.size(vocabularies)
-    of_marian = {
+    marian_settings = {
         "decoder_vocab_size": size,
         "share_encoder_decoder_embeddings": form is not TableForm.TWO,
     }
     num_layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
-    of_layers = {
+    layer_settings = {
         "attention_heads": config.num_heads,
         "ffn_dim": config.d_ff,
         "layerdrop": config.layer_dropout,
     }
-    sizes = {f"{stack}_{name}": of_layers[name] for stack in num_layers for name in of_layers}
+    sizes = {f"{stack}_{name}": layer_settings[name] for stack in num_layers for name in layer_settings}
     return {
         "architectures": [model_class.name],
         "model_type": model_class.model_type,
         "is_encoder_decoder": True,
         "dtype": "float32",
         "vocab_size": size,
-        **({} if model_class.joins_tables else of_marian),
+        **({} if model_class.joins_tables else marian_settings),
         "tie_word_embeddings": config.tie_embeddings != "none",
         "d_model": config.d_model,
         "num_hidden_layers": config.encoder_layers,

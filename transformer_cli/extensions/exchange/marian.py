@@ -25,8 +25,8 @@ from transformer_cli.extensions.exchange.export_format import (
 from transformer_cli.extensions.exchange.marian_format import (
     Arrays,
     marian_obstacles,
+    marian_parts,
     npz_content,
-    parts_of,
     read_npz,
     settings_of,
     shape_of,
@@ -194,7 +194,7 @@ def marian_arrays(trained: TrainedModel, source_rows: Sequence[int], target_rows
     state, config = trained.model.state_dict(), trained.config.model
     sizes = len(source_rows), len(target_rows)
     arrays: Arrays = {}
-    for part in parts_of(config):
+    for part in marian_parts(config):
         if part.is_absent:
             arrays[part.theirs] = np.zeros(shape_of(part, config, sizes), np.float32)
             continue

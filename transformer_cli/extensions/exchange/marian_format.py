@@ -53,7 +53,7 @@ def has_ssru(config: ModelConfig) -> bool:
     return getattr(config, "decoder_layer", "attention") == "ssru"
 
 
-def parts_of(config: ModelConfig) -> Iterator[Part]:
+def marian_parts(config: ModelConfig) -> Iterator[Part]:
     """All parameters of a model."""
     yield Part("output.weight", _output_table(config), "table")
     if config.tie_embeddings != "all":
@@ -482,8 +482,8 @@ def checked_arrays(found: Arrays, config: ModelConfig, vocab_sizes: tuple[int, i
     Raises:
         DataError: an array is missing, has another shape, or belongs to no part.
     """
-    wanted = {part.theirs: shape_of(part, config, vocab_sizes) for part in parts_of(config)}
-    optional = {part.theirs for part in parts_of(config) if part.is_absent}
+    wanted = {part.theirs: shape_of(part, config, vocab_sizes) for part in marian_parts(config)}
+    optional = {part.theirs for part in marian_parts(config) if part.is_absent}
     for name, shape in wanted.items():
         if name not in found and name not in optional:
             raise DataError(

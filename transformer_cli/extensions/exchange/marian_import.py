@@ -27,8 +27,8 @@ from transformer_cli.extensions.exchange.marian_format import (
     NpzModel,
     checked_arrays,
     has_ssru,
+    marian_parts,
     model_config,
-    parts_of,
     read_npz,
     read_yaml_vocabulary,
 )
@@ -370,8 +370,8 @@ def _tokenizers_of_yaml(
     except DataError as error:
         raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
     rows = [
-        [row if row < len(one) else _NO_ROW for row in of_side]
-        for one, of_side in zip(entries, (found.source_rows, found.target_rows), strict=True)
+        [row if row < len(one) else _NO_ROW for row in side_rows]
+        for one, side_rows in zip(entries, (found.source_rows, found.target_rows), strict=True)
     ]
     config = TokenizerConfig(kind="sentencepiece", shared=found.are_shared)
     return MarianTokenizers(found.source, found.target, rows[0], rows[1], config)
@@ -434,7 +434,7 @@ def state_of(found: NpzModel, config: ModelConfig, tokenizers: MarianTokenizers,
         )
     arrays = checked_arrays(_in_common_form(found, tokenizers.sizes[1]), config, tokenizers.sizes, path)
     state = {}
-    for part in parts_of(config):
+    for part in marian_parts(config):
         if part.is_absent:
             if arrays.get(part.theirs, np.zeros(1)).any():
                 raise DataError(

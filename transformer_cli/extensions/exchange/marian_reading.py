@@ -88,14 +88,14 @@ class MarianModel:
         """
         found: list[Array] = []
         for start in range(0, len(sources), BATCH):
-            of_batch = targets[start : start + BATCH]
+            batch_targets = targets[start : start + BATCH]
             state = self._start(sources[start : start + BATCH])
             steps, last = [], None
-            for place in range(max(map(len, of_batch))):
+            for place in range(max(map(len, batch_targets))):
                 steps.append(self._step(state, last))
-                last = np.array([ids[min(place, len(ids) - 1)] for ids in of_batch])
+                last = np.array([ids[min(place, len(ids) - 1)] for ids in batch_targets])
             stacked = np.stack(steps, axis=1)
-            found += [stacked[row, : len(ids)] for row, ids in enumerate(of_batch)]
+            found += [stacked[row, : len(ids)] for row, ids in enumerate(batch_targets)]
         return found
 
     def greedy(
@@ -113,18 +113,18 @@ class MarianModel:
         """
         found: list[list[int]] = []
         for start in range(0, len(sources), BATCH):
-            of_batch = limits[start : start + BATCH]
+            batch_limits = limits[start : start + BATCH]
             state = self._start(sources[start : start + BATCH])
-            rows: list[list[int]] = [[] for _ in of_batch]
+            rows: list[list[int]] = [[] for _ in batch_limits]
             last = None
-            for place in range(max(of_batch)):
+            for place in range(max(batch_limits)):
                 scores = self._step(state, last)
                 scores[:, list(banned)] = -np.inf
                 last = scores.argmax(-1)
-                for row, limit, token in zip(rows, of_batch, last.tolist(), strict=True):
+                for row, limit, token in zip(rows, batch_limits, last.tolist(), strict=True):
                     if place < limit and (not row or row[-1] != end):
                         row.append(token)
-                if all(len(row) == limit or row[-1] == end for row, limit in zip(rows, of_batch, strict=True)):
+                if all(len(row) == limit or row[-1] == end for row, limit in zip(rows, batch_limits, strict=True)):
                     break
             found += rows
         return found

@@ -363,8 +363,8 @@ def _weak_spots(translator: Translator, reports: Sequence[DirectionReport]) -> s
     lines = ["## Weak spots", "", "The same validation sentences, changed.", ""]
     lines += ["| direction | input | result |", "|---|---|---|"]
     for report in reports:
-        of_direction = translator.towards(report.direction.target, report.direction.source)
-        found = weak_spots(of_direction, report.pairs)
+        directed_translator = translator.towards(report.direction.target, report.direction.source)
+        found = weak_spots(directed_translator, report.pairs)
         lines += [f"| {report.direction} | {spot.name} | {spot.result} |" for spot in found]
     return "\n".join(lines)
 

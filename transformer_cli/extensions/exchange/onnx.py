@@ -119,12 +119,12 @@ def _settings(trained: TrainedModel) -> dict[str, dict[str, Any]]:
     config, target = trained.config, trained.target_tokenizer
     tokenizers = trained.source_tokenizer, target
     form = TableForm.JOINED if _source_offset(trained) else TableForm.ONE
-    of_search = generation_config(config.model, config.decoding, target)
+    search_settings = generation_config(config.model, config.decoding, target)
     longest = num_positions(config.model)
     return {
         "config.json": _model_config(trained, longest),
         # transformers.js has greedy search only.
-        "generation_config.json": {**of_search, "num_beams": 1, "max_length": longest},
+        "generation_config.json": {**search_settings, "num_beams": 1, "max_length": longest},
         "tokenizer.json": tokenizer_json(*tokenizers, form, config.data.cleaning),
         "tokenizer_config.json": tokenizer_config(tokenizers[0], config.model.max_length),
     }
@@ -228,10 +228,14 @@ def _decoder_inputs(config: ModelConfig) -> Inputs:
     mask = torch.ones(_SENTENCES, _SOURCE, dtype=torch.int64)
     ids = torch.ones(_SENTENCES, _TARGET, dtype=torch.int64)
     memory = torch.zeros(_SENTENCES, _SOURCE, config.d_model)
-    of_target, of_source = (
+    target_cache, source_cache = (
         torch.zeros(_SENTENCES, config.kv_heads, length, config.head_width) for length in (_PAST_TARGET, _PAST_SOURCE)
     )
-    past = [one.clone() for _ in range(config.decoder_layers) for one in (of_target, of_target, of_source, of_source)]
+    past = [
+        one.clone()
+        for _ in range(config.decoder_layers)
+        for one in (target_cache, target_cache, source_cache, source_cache)
+    ]
     names = ["encoder_attention_mask", "input_ids", "encoder_hidden_states"]
     sizes: dict[str, Any] = {
         names[0]: {0: batch, 1: source},
@@ -374,13 +378,13 @@ class DecoderGraph(nn.Module):
         x = nn.functional.embedding(input_ids, self.table) * self.scale
         x, rotation = self.positions(x, num_past)
         x = self.embedding_norm(x)
-        of_target = _causal(num_past, x.size(1), x.device)
-        of_source = _visible(encoder_attention_mask)
+        target_mask = _causal(num_past, x.size(1), x.device)
+        source_mask = _visible(encoder_attention_mask)
         new_rows = encoder_hidden_states[:, past[2].size(2) :]
         present: list[Tensor] = []
         for number, layer in enumerate(cast("Sequence[DecoderLayer]", self.layers)):
             cache = past[4 * number : 4 * number + 4]
-            x, extended = _advance(layer, x, new_rows, cache, (of_target, of_source), rotation)
+            x, extended = _advance(layer, x, new_rows, cache, (target_mask, source_mask), rotation)
             present += extended
         return [self.output(self.norm(x)), *present]
 
@@ -530,14 +534,14 @@ class OnnxFolder:
         for row, ids in enumerate(sources):
             input_ids[row, : len(ids)], mask[row, : len(ids)] = ids, 1
         [hidden] = self._encoder.run(None, {"input_ids": input_ids, "attention_mask": mask})
-        of_source = {"encoder_attention_mask": mask, "encoder_hidden_states": hidden}
+        source_inputs = {"encoder_attention_mask": mask, "encoder_hidden_states": hidden}
         last = np.full((len(sources), 1), config["decoder_start_token_id"], np.int64)
         cache = self._empty_cache(len(sources))
         banned = [index for [index] in self._search["bad_words_ids"]]
         written: list[Ids] = []
         is_finished = np.zeros(len(sources), bool)
         while len(written) < limit and not is_finished.all():
-            logits, *present = self._decoder.run(None, {**of_source, "input_ids": last, **cache})
+            logits, *present = self._decoder.run(None, {**source_inputs, "input_ids": last, **cache})
             logits[:, -1, banned] = -np.inf
             best = logits[:, -1].argmax(-1)
             written.append(best)

@@ -102,7 +102,7 @@ def _problems(model: Any) -> list[str]:
 def _problems_of_pieces(pieces: list[tuple[str, int]]) -> list[str]:
     problems = []
     for kind, name in ((_USER_DEFINED, "user-defined symbols"), (_BYTE, "byte fallback")):
-        found = [piece for piece, of_kind in pieces if of_kind == kind]
+        found = [piece for piece, piece_kind in pieces if piece_kind == kind]
         problems += [f"with {name}, such as {found[0]!r}"] if found else []
     normal = [piece for piece, kind in pieces if kind == _NORMAL]
     if SPACE not in normal:
@@ -246,8 +246,8 @@ def unigram_vocabulary(content: Json) -> dict[str, int]:
     model = content.get("model")
     if not isinstance(model, dict) or model.get("type") != "Unigram":
         kind = model.get("type") if isinstance(model, dict) else None
-        of_bart = " (the one of BART and RoBERTa works on bytes)" if kind == "BPE" else ""
-        raise _refusal(f"a model of the type {kind}{of_bart}; only Unigram can be taken over")
+        bart_note = " (the one of BART and RoBERTa works on bytes)" if kind == "BPE" else ""
+        raise _refusal(f"a model of the type {kind}{bart_note}; only Unigram can be taken over")
     pairs = model.get("vocab")
     if not isinstance(pairs, list) or not all(map(_is_scored, pairs)):
         raise _refusal("its vocabulary is not a list of pieces with scores")

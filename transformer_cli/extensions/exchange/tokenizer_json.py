@@ -24,7 +24,7 @@ from transformer_cli.text.normalization import (
 )
 from transformer_cli.text.tokenizer_file import UNLISTED
 
-OF_TARGET = " \ufdd1"
+TARGET_MARK = " \ufdd1"
 """Begins the name of a target entry. No piece of text begins like this: a text is cut between a space and a mark, or at each space."""
 _ADDED = (PAD, SOS, EOS)
 """The special tokens of transformers. [UNK] is not among them: it would be left out of translations."""
@@ -58,7 +58,7 @@ def tokenizer_json(source: Tokenizer, target: Tokenizer, form: TableForm, cleani
         form: of the embedding tables.
         cleaning: the rules that change a text before it is tokenised.
     """
-    of_source, of_target = json.loads(source.to_json()), json.loads(target.to_json())
+    source_json, target_json = json.loads(source.to_json()), json.loads(target.to_json())
     is_joined = form is TableForm.JOINED
     assert is_joined or source.entries == target.entries
     offset = target.vocab_size if is_joined else 0
@@ -66,19 +66,19 @@ def tokenizer_json(source: Tokenizer, target: Tokenizer, form: TableForm, cleani
     specials = {special_name(source, name): target.id_of(name) for name in _ADDED} | {end: end_id}
     tags = {tag: offset + source.tag_id(tag) for tag in source.special_tokens[len(SPECIALS) :]}
     return {
-        **of_source,
+        **source_json,
         "added_tokens": [
             *(_added(name, index, special=True) for name, index in specials.items()),
             *(_added(name, index, special=False) for name, index in tags.items()),
         ],
         "normalizer": _normalizer(
-            of_source["normalizer"],
+            source_json["normalizer"],
             cleaning,
             removes_invisible=reads_without_invisible(cleaning, is_sentencepiece=source.parts.layout.is_sentencepiece),
         ),
         "post_processor": _appending(end, end_id),
-        "decoder": _decoder(of_target["decoder"], source),
-        "model": _model(source, target, of_source["model"], is_joined=is_joined),
+        "decoder": _decoder(target_json["decoder"], source),
+        "model": _model(source, target, source_json["model"], is_joined=is_joined),
     }
 
 
@@ -123,27 +123,27 @@ def _source_special(source: Tokenizer, name: str, is_joined: bool) -> str:
     return special_name(source, f"[SOURCE_{name.strip('[]')}]" if is_joined else name)
 
 
-def _model(source: Tokenizer, target: Tokenizer, of_source: Json, *, is_joined: bool) -> Json:
+def _model(source: Tokenizer, target: Tokenizer, source_model: Json, *, is_joined: bool) -> Json:
     """The model of the source, with further entries."""
-    of_file = of_source["vocab"]
-    scores = [score for _, score in of_file] if isinstance(of_file, list) else None
-    names = [name for name, _ in of_file] if isinstance(of_file, list) else [*source.entries]
+    file_entries = source_model["vocab"]
+    scores = [score for _, score in file_entries] if isinstance(file_entries, list) else None
+    names = [name for name, _ in file_entries] if isinstance(file_entries, list) else [*source.entries]
     for tag in source.special_tokens[len(SPECIALS) :]:
         names[source.tag_id(tag)] = tag
-    of_target: list[str] = []
+    target_names: list[str] = []
     if is_joined:
-        of_target = [OF_TARGET + entry for entry in target.entries]
+        target_names = [TARGET_MARK + entry for entry in target.entries]
         for special in _ADDED:
-            of_target[target.id_of(special)] = special_name(source, special)
+            target_names[target.id_of(special)] = special_name(source, special)
             names[source.id_of(special)] = _source_special(source, special, is_joined)
-    content = {name: value for name, value in of_source.items() if name != UNLISTED}
+    content = {name: value for name, value in source_model.items() if name != UNLISTED}
     if scores is None:
-        return content | {"vocab": {name: index for index, name in enumerate([*of_target, *names])}}
+        return content | {"vocab": {name: index for index, name in enumerate([*target_names, *names])}}
     # The lowest score decides how improbable an unknown character is, so no further name gets a lower one.
-    vocabulary = [[name, 0.0] for name in of_target]
+    vocabulary = [[name, 0.0] for name in target_names]
     vocabulary += [[name, score] for name, score in zip(names, scores, strict=True)]
-    vocabulary += of_source.get(UNLISTED, [])
-    return content | {"vocab": vocabulary, "unk_id": len(of_target) + source.unk_id}
+    vocabulary += source_model.get(UNLISTED, [])
+    return content | {"vocab": vocabulary, "unk_id": len(target_names) + source.unk_id}
 
 
 def _added(name: str, index: int, *, special: bool) -> Json:
@@ -151,8 +151,8 @@ def _added(name: str, index: int, *, special: bool) -> Json:
     return {"id": index, "content": name, **matching, "special": special}
 
 
-def _normalizer(of_tokenizer: Json, cleaning: CleaningConfig, *, removes_invisible: bool) -> Json:
-    normalizers = of_tokenizer["normalizers"]
+def _normalizer(source_normalizer: Json, cleaning: CleaningConfig, *, removes_invisible: bool) -> Json:
+    normalizers = source_normalizer["normalizers"]
     if cleaning.normalize_unicode and {"type": "NFC"} not in normalizers:
         normalizers = [{"type": "NFC"}, *normalizers]
     if removes_invisible:
@@ -165,26 +165,26 @@ def _normalizer(of_tokenizer: Json, cleaning: CleaningConfig, *, removes_invisib
 
 
 def _appending(end: str, end_id: int) -> Json:
-    of_end = {"SpecialToken": {"id": end, "type_id": 0}}
+    end_piece = {"SpecialToken": {"id": end, "type_id": 0}}
     first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in ("A", "B"))
     return {
         "type": "TemplateProcessing",
-        "single": [first, of_end],
-        "pair": [first, second, of_end],
+        "single": [first, end_piece],
+        "pair": [first, second, end_piece],
         "special_tokens": {end: {"id": end, "ids": [end_id], "tokens": [end]}},
     }
 
 
-def _decoder(of_target: Json, source: Tokenizer) -> Json:
+def _decoder(target_decoder: Json, source: Tokenizer) -> Json:
     """Special tokens except [UNK] never reach a decoder; [UNK] is shown with a space before it, as `Tokenizer.decode` does."""
     # A name of an imported model may begin with a space that does not belong to its text.
     layout = source.parts.layout
     has_hidden = layout.is_sentencepiece or layout.is_of_library
     decoders = [
-        _replace({"String": OF_TARGET}, ""),
+        _replace({"String": TARGET_MARK}, ""),
         *([_replace({"Regex": "^ "}, "")] if has_hidden else []),
         _replace({"Regex": rf"^\[{UNK[1:-1]}\]$"}, f" {UNK}"),
-        *of_target["decoders"],
+        *target_decoder["decoders"],
     ]
     return {"type": "Sequence", "decoders": decoders}
 
@@ -208,12 +208,12 @@ def tokenizer_json_with_end(tokenizer: Tokenizer) -> str:
     """
     content = json.loads(tokenizer.to_json())
     end = tokenizer.entries[tokenizer.eos_id]
-    of_end = {"SpecialToken": {"id": end, "type_id": 0}}
+    end_piece = {"SpecialToken": {"id": end, "type_id": 0}}
     text = {"Sequence": {"id": "A", "type_id": 0}}
     content["post_processor"] = {
         "type": "TemplateProcessing",
-        "single": [text, of_end],
-        "pair": [text, of_end, {"Sequence": {"id": "B", "type_id": 1}}, of_end],
+        "single": [text, end_piece],
+        "pair": [text, end_piece, {"Sequence": {"id": "B", "type_id": 1}}, end_piece],
         "special_tokens": {end: {"id": end, "ids": [tokenizer.eos_id], "tokens": [end]}},
     }
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

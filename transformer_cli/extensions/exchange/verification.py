@@ -102,7 +102,7 @@ def _sentences(files: TrainedFiles, pipeline: TextPipeline, line: str, direction
     vocabulary of an imported model: only SentencePiece programs look it up there.
     """
     tokenizer = files.source_tokenizer
-    of_other_side = _pieces_of_other_side(tokenizer)
+    other_side_pieces = _pieces_of_other_side(tokenizer)
     prepared = replace(pipeline, direction=direction).prepare(line)
     for part in prepared.parts:
         text, request = part.text, part.request
@@ -110,7 +110,7 @@ def _sentences(files: TrainedFiles, pipeline: TextPipeline, line: str, direction
             continue
         if any(special in text for special in tokenizer.special_tokens):
             continue
-        if not of_other_side.isdisjoint(request.ids):
+        if not other_side_pieces.isdisjoint(request.ids):
             continue
         tag = tokenizer.entries[request.ids[0]] if request.ids[0] in tokenizer.tag_ids else ""
         yield CheckedText(tag + text, request)
@@ -268,8 +268,8 @@ class Reference:
         """
         scores, ours = self._similar(texts), [self._target.decode(ids) for ids in self.ids]
         num_equal = sum(a.strip() == b.strip() for a, b in zip(texts, ours, strict=True))
-        of_program = self._agreement(engine, self.ids, scores)
-        return replace(of_program, num_equal=num_equal)
+        program_agreement = self._agreement(engine, self.ids, scores)
+        return replace(program_agreement, num_equal=num_equal)
 
     def _similar(self, texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
         scores = score_corpus(

@@ -203,7 +203,7 @@ class BatchSizes:
 
     def is_full(self, pending: Iterable[Unit]) -> bool:
         """Whether more items would make the next round no larger."""
-        units = list(_of_first_kind(pending))
+        units = list(_units_of_first_kind(pending))
         return sum(unit.num_tokens for unit in units) >= self._round_tokens(units[0].kind)
 
     def next_round(self, pending: Iterable[Unit]) -> list[list[Unit]]:
@@ -214,7 +214,7 @@ class BatchSizes:
         """
         units: list[Unit] = []
         left = 0
-        for unit in _of_first_kind(pending):
+        for unit in _units_of_first_kind(pending):
             if units and left < unit.num_tokens:
                 break
             left = (left if units else self._round_tokens(unit.kind)) - unit.num_tokens
@@ -272,7 +272,7 @@ def _pieces(units: Iterable[Unit], kind: WorkKind) -> Iterator[list[Unit]]:
             yield piece
 
 
-def _of_first_kind(pending: Iterable[Unit]) -> Iterator[Unit]:
+def _units_of_first_kind(pending: Iterable[Unit]) -> Iterator[Unit]:
     """The units of the same kind as the first one."""
     units = iter(pending)
     oldest = next(units)
@@ -709,8 +709,8 @@ class EngineOfJob:
             raise UsageError("this engine gives no probabilities and no attention weights")
 
         def explained(batch: Sequence[tuple[Request, TokenIds]]) -> list[Explanation]:
-            of_batch, their_targets = [one for one, _ in batch], [target for _, target in batch]
-            return engine.explain(of_batch, their_targets, batch_tokens=batch_tokens, num_best=num_best)
+            batch_requests, their_targets = [one for one, _ in batch], [target for _, target in batch]
+            return engine.explain(batch_requests, their_targets, batch_tokens=batch_tokens, num_best=num_best)
 
         kind = WorkKind(
             num_best,

@@ -36,7 +36,7 @@ from transformer_cli.extensions.serving.files import (
     FileTranslations,
     FinishedFile,
     SentFile,
-    download,
+    download_response,
 )
 from transformer_cli.extensions.serving.languages import AUTO
 from transformer_cli.extensions.serving.libretranslate import shown_name
@@ -344,7 +344,7 @@ class DeepLApi:
         data = self._files.kept.get(found.unique)
         if data is None:
             raise RefusedRequest(404, "Document not found.")
-        return download(found.unique, data)
+        return download_response(found.unique, data)
 
     async def _translated(self, job: Job, sent: SentFile, progress: FileProgress) -> FinishedFile | RefusedRequest:
         try:

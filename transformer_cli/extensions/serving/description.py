@@ -110,7 +110,7 @@ def swagger() -> dict[str, Any]:
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     place = "formData" if endpoint.method == "post" else "query"
-    of_path = [
+    path_parameters = [
         {"name": part[1:-1], "in": "path", "required": True, "type": "string"}
         for part in endpoint.path.split("/")
         if part.startswith("{")
@@ -119,7 +119,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "tags": [endpoint.group],
         "summary": endpoint.meaning,
-        "parameters": [*of_path, *(_parameter(field, place) for field in endpoint.fields)],
+        "parameters": [*path_parameters, *(_parameter(field, place) for field in endpoint.fields)],
         "responses": {
             "200": {"description": endpoint.answer},
             "400": {"description": "The request is wrong"},
@@ -151,8 +151,8 @@ def _parameter(field: Field, place: str) -> dict[str, Any]:
 def docs_page() -> str:
     """The description as a page of HTML."""
     groups = [
-        f"<h2>{escape(group)}</h2>" + "".join(map(_section, of_group))
-        for group, of_group in groupby(ENDPOINTS, lambda each: each.group)
+        f"<h2>{escape(group)}</h2>" + "".join(map(_section, group_endpoints))
+        for group, group_endpoints in groupby(ENDPOINTS, lambda each: each.group)
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

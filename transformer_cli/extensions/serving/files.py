@@ -221,7 +221,7 @@ class FileTranslations:
         )
 
 
-def download(unique: str, data: bytes) -> Response:
+def download_response(unique: str, data: bytes) -> Response:
     """A translated file, as an attachment with its name."""
     name = unique.partition(".")[2]
     ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
@@ -307,7 +307,7 @@ class FilesApi:
         data = self._files.kept.get(unique)
         if data is None:
             raise RefusedRequest(404, "This file does not exist any more")
-        return download(unique, data)
+        return download_response(unique, data)
 
 
 def _translation(

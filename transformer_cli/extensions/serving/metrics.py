@@ -100,15 +100,15 @@ class ServerMetrics:
         for described, value in single.items():
             yield from _metric(described, {"": value})
         batchers = {f'run="{run}"': batcher for run, batcher in runs.batchers.items()}
-        of_batchers: dict[str, Callable[[Batcher], float]] = {
+        batcher_measures: dict[str, Callable[[Batcher], float]] = {
             "tfm_batches_total counter Batches that were computed.": lambda one: one.counts.num_batches,
             "tfm_sentences_total counter Sentences that were computed.": lambda one: one.counts.num_items,
             "tfm_tokens_total counter Source tokens that were computed.": lambda one: one.counts.num_tokens,
             "tfm_busy_seconds_total counter Seconds in which the engine computed.": lambda one: one.counts.busy_seconds,
             "tfm_sentences_waiting gauge Sentences that wait for a batch.": lambda one: one.num_pending,
         }
-        for described, of_batcher in of_batchers.items():
-            yield from _metric(described, {run: of_batcher(one) for run, one in batchers.items()})
+        for described, measure in batcher_measures.items():
+            yield from _metric(described, {run: measure(one) for run, one in batchers.items()})
 
 
 def _metric(described: str, values: Mapping[str, float]) -> Iterator[str]:

@@ -70,7 +70,7 @@ def _answer(request: Request, file: PageFile) -> Response:
 def page_file() -> PageFile:
     """The page and its headers; read once."""
     text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    headers = {"content-security-policy": content_security_policy(text)}
+    headers = {"content-security-policy": served_page_policy(text)}
     return _file(text, "text/html; charset=utf-8", headers)
 
 
@@ -80,7 +80,7 @@ def views_file() -> PageFile:
     return _file(views_script(), "text/javascript; charset=utf-8", {})
 
 
-def content_security_policy(page: str) -> str:
+def served_page_policy(page: str) -> str:
     """A policy that allows requests to this server only, and of all inline code only that of the page.
 
     Args:
@@ -169,11 +169,11 @@ async def _stream_lines(
         for chunk in _chunks(placed.sentences):
             work = partial(direction.detailed, sentences=[one.text for one in chunk])
             found = await service.run(request, job, work)
-            for sentence, of_sentence in zip(chunk, found, strict=True):
+            for sentence, detailed_sentence in zip(chunk, found, strict=True):
                 translated += sentence.before
-                values = of_sentence.as_json(sentence.start, len(translated))
+                values = detailed_sentence.as_json(sentence.start, len(translated))
                 yield json_line({"type": "sentence", "index": number, "before": sentence.before, **values})
-                translated += of_sentence.target
+                translated += detailed_sentence.target
                 number += 1
     except RefusedRequest as refusal:
         yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})

@@ -289,13 +289,13 @@ async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) 
     Raises:
         RefusedRequest: the body is damaged or of an unknown type.
     """
-    of_query = _fields(_decoded("query string", request.scope["query_string"]), lists)
+    query_fields = _fields(_decoded("query string", request.scope["query_string"]), lists)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json" or content_type.endswith("+json"):
         return RequestValues(_parsed(await request.body()), is_json=True)
     if content_type == "application/x-www-form-urlencoded":
         fields = _fields(_decoded("form", await request.body()), lists)
-        return RequestValues(of_query | fields, is_json=False)
+        return RequestValues(query_fields | fields, is_json=False)
     if content_type == "multipart/form-data":
         try:
             form = await request.form(max_fields=_MAX_FIELDS, max_files=1)
@@ -303,14 +303,14 @@ async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) 
             detail = getattr(error, "message", None) or getattr(error, "detail", "")
             raise bad_request(f"Invalid request: the form is damaged: {detail}") from None
         items = [(name, await _received(value)) for name, value in form.multi_items()]
-        return RequestValues(of_query | _fields(items, lists), is_json=False)
+        return RequestValues(query_fields | _fields(items, lists), is_json=False)
     body = await request.body()
     if body.strip() and request.method == "POST":
         raise RefusedRequest(
             415,
             "Content-Type must be application/json, application/x-www-form-urlencoded or multipart/form-data",
         )
-    return RequestValues(of_query, is_json=False)
+    return RequestValues(query_fields, is_json=False)
 
 
 def _decoded(place: str, encoded: bytes) -> list[tuple[str, str]]:

@@ -68,21 +68,21 @@ def unspaced_words(pipeline: TextPipeline, source: str, explained: Translation) 
     places = places_as_given(source, prepared.read)
     if places is None or len(prepared.parts) != len(details.parts):
         return None
-    of_source = [
+    source_spans = [
         [
             (places[start], places[end - 1] + 1) if end > start >= 0 else (start, end)
             for start, end in spans_in_line(part.request.ids, part.text, place, pipeline.source_tokenizer)
         ]
         for part, place in zip(prepared.parts, places_of_parts(prepared), strict=True)
     ]
-    of_target = _target_spans(pipeline, target, [part.target_ids for part in details.parts])
-    if of_target is None:
+    target_spans = _target_spans(pipeline, target, [part.target_ids for part in details.parts])
+    if target_spans is None:
         return None
-    source_words = _words(source, (span for spans in of_source for span in spans))
-    target_words = _words(target, (span for spans in of_target for span in spans))
+    source_words = _words(source, (span for spans in source_spans for span in spans))
+    target_words = _words(target, (span for spans in target_spans for span in spans))
     links = [
         link
-        for part, sources, targets in zip(details.parts, of_source, of_target, strict=True)
+        for part, sources, targets in zip(details.parts, source_spans, target_spans, strict=True)
         for link in linked_words(
             part.explanation.attention,
             words_at(sources, source_words),
@@ -97,11 +97,11 @@ def _target_spans(pipeline: TextPipeline, text: str, parts: Sequence[Sequence[in
     tokenizer, place = pipeline.target_tokenizer, 0
     found = []
     for ids in parts:
-        of_part = tokenizer.decode(list(ids))
-        start = text.find(of_part, place)
+        part_text = tokenizer.decode(list(ids))
+        start = text.find(part_text, place)
         if start < 0:
             return None
-        place = start + len(of_part)
+        place = start + len(part_text)
         spans = tokenizer.decoded_spans(list(ids))
         # A token behind the text, such as [EOS], stands nowhere.
         found.append([(start + first, start + end) if start + first < place else (-2, -1) for first, end in spans])
@@ -177,13 +177,13 @@ def detailed_sentences(translator: Translator, texts: Sequence[str]) -> list[Det
     translations = list(translator.translate(texts))
     explained = _explained_lines(translator, texts, translations)
     return [
-        detailed_sentence(translator.pipeline, text, translation.text, of_words)._replace(
+        detailed_sentence(translator.pipeline, text, translation.text, explained_line)._replace(
             is_untranslated=translation.is_untranslated,
             doubts=translation.doubts,
             estimate=translation.estimate,
             pivot=None if translation.pivot is None else translation.pivot.text,
         )
-        for text, translation, of_words in zip(texts, translations, explained, strict=True)
+        for text, translation, explained_line in zip(texts, translations, explained, strict=True)
     ]
 
 
@@ -247,8 +247,8 @@ def _word_probabilities(
     found = _target_spans(pipeline, text, [part.target_ids for part in details.parts])
     for part, spans in zip(details.parts, found or (), strict=found is not None):
         probabilities = part.explanation.token_probs.tolist()
-        for probability, of_token in zip(probabilities, words_at(spans, words), strict=True):
-            for word in of_token:
+        for probability, token_words in zip(probabilities, words_at(spans, words), strict=True):
+            for word in token_words:
                 smallest[word] = min(smallest[word], probability)
     return () if found is None else tuple(smallest)
 
@@ -522,10 +522,10 @@ def likely_words(
         if word is None:
             continue
         text = tokenizer.decode([*before, *word[0]])
-        of_word = text[len(written) :]
-        shown = of_word.strip()
+        word_text = text[len(written) :]
+        shown = word_text.strip()
         if text.startswith(written) and shown and (shown not in found or word[1] > found[shown].probability):
-            found[shown] = LikelyWord(of_word, text, word[1])
+            found[shown] = LikelyWord(word_text, text, word[1])
     return sorted(found.values(), key=lambda each: -each.probability)
 
 

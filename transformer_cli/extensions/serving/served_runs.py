@@ -212,8 +212,8 @@ def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> 
                     directions[languages].run,
                 )
                 continue
-            of_direction = _estimating(name, translator.in_direction(number))
-            directions[languages] = ServedDirection(name, languages, of_direction, shared)
+            directed_translator = _estimating(name, translator.in_direction(number))
+            directions[languages] = ServedDirection(name, languages, directed_translator, shared)
         if name not in {one.run for one in directions.values()}:
             raise UsageError(f"--run: {name} has no language pair that the other runs do not have")
     return ServedRuns(directions | _chains(directions), cache)

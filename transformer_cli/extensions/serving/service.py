@@ -154,9 +154,9 @@ class TranslationService:
         if directions:
             async with self.admitted() as job:
                 found = await self.run(request, job, work)
-            for direction, of_direction in zip(directions, found, strict=True):
+            for direction, direction_texts in zip(directions, found, strict=True):
                 own = [place for place, (_, source) in enumerate(texts) if source == direction.languages.source]
-                for place, each in zip(own, of_direction, strict=True):
+                for place, each in zip(own, direction_texts, strict=True):
                     translated[place] = each
         self.num_characters += sum(len(text) for text, _ in texts)
         return translated

@@ -60,18 +60,18 @@ def _translated_markup(
     Raises:
         DataError: it cannot be read.
     """
-    of_model = ModelTranslator.of(translator)
+    model_translator = ModelTranslator.of(translator)
     if options.tag_rules is not None:
         document: Document = read_tagged_xml(text, options.tag_rules)
     else:
         reading = ReadingOptions(
-            language=of_model.languages.source,
+            language=model_translator.languages.source,
             kept_elements=options.kept_elements,
             watch=ReadingWatch(check),
         )
         document = read_document(text.encode(), format_named("html"), reading)
     document = _with_line_breaks(document, options.line_breaks)
-    translated = translate_document(document, of_model, check)
+    translated = translate_document(document, model_translator, check)
     return TranslatedText(
         translated.data.decode(),
         is_untranslated=any(doubt.reason == UNTRANSLATED for doubt in translated.doubts),

@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from transformer_cli.extensions.lessons.drawing.description import (
     MAX_POINTS,
     describe_figure,
-    digest_of,
+    figure_digest,
     numbers,
 )
 
@@ -64,7 +64,7 @@ def test_the_description_holds_texts_data_images_and_boxes() -> None:
     ],
 )
 def test_each_visible_change_changes_the_description(change: Callable[[Figure, Any], None]) -> None:
-    assert digest_of(small_figure(change)) != digest_of(small_figure())
+    assert figure_digest(small_figure(change)) != figure_digest(small_figure())
 
 
 @pytest.mark.long
@@ -81,7 +81,7 @@ def test_each_visible_change_changes_the_description(change: Callable[[Figure, A
 def test_fonts_layout_and_rounding_do_not_change_the_description(
     change: Callable[[Figure, Any], None],
 ) -> None:
-    assert digest_of(small_figure(change)) == digest_of(small_figure())
+    assert figure_digest(small_figure(change)) == figure_digest(small_figure())
 
 
 def test_numbers_have_4_significant_digits_and_0_no_sign() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer_cli.extensions.lessons.drawing.description import describe_figure, digest_of
+from transformer_cli.extensions.lessons.drawing.description import describe_figure, figure_digest
 from transformer_cli.extensions.lessons.drawing.pictures import (
     FORMATS,
     PICTURES,
@@ -22,7 +22,7 @@ def test_the_same_picture_has_the_same_description_and_a_picture_on_dark_another
     first, again, dark = draw_picture(name), draw_picture(name), draw_picture(name, theme="dark")
     assert first.get_figwidth() == dark.get_figwidth() == WIDTH
     assert describe_figure(first) == describe_figure(again)
-    assert digest_of(first) == digest_of(again) != digest_of(dark)
+    assert figure_digest(first) == figure_digest(again) != figure_digest(dark)
 
 
 @pytest.mark.heavy
@@ -53,7 +53,7 @@ def test_the_settings_of_the_user_for_matplotlib_do_not_change_a_picture() -> No
 
 def test_a_picture_follows_the_config_that_is_given() -> None:
     ordinary = draw_picture("schedule")
-    assert digest_of(draw_picture("schedule", overrides=["model.d_model=256"])) != digest_of(ordinary)
+    assert figure_digest(draw_picture("schedule", overrides=["model.d_model=256"])) != figure_digest(ordinary)
     assert "cosine" in describe_figure(draw_picture("schedule", config="en-it.yaml"))
 
 

@@ -28,8 +28,8 @@ _SPLIT, _JOIN = (
 )
 _ANGLES = "10000.0 ** (columns / d_model)"
 _TURNS = "torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)"
-_LOSSES = "-(1 - epsilon) * of_truth - epsilon * log_probs.mean(-1)"
-_OTHERS = "(log_probs.sum(-1) - of_truth)"
+_LOSSES = "-(1 - epsilon) * true_log_probs - epsilon * log_probs.mean(-1)"
+_OTHERS = "(log_probs.sum(-1) - true_log_probs)"
 _MEAN = "losses[is_real].sum() / is_real.sum()"
 _RATE = "d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)"
 _LOOP = "while len(ids) < max_length:"
@@ -40,7 +40,7 @@ _KEPT = "sorted(continuations, key=lambda one: one[1], reverse=True)[:beam_size]
 _FINISHED = "finished += [one for one in kept if one[0][-1] == eos_id]"
 _OPEN = "open_ones = [one for one in kept if one[0][-1] != eos_id]"
 _BEAM_RESULT = "[token for token in best if token != eos_id]"
-_MATCHED = "(of_hypothesis & of_reference).total()"
+_MATCHED = "(hypothesis_ngrams & reference_ngrams).total()"
 _PENALTY = "min(1.0, math.exp(1 - num_reference_words / num_words))"
 _COUNTED = "Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))"
 _BLEU = "100 * brevity_penalty * math.exp(sum(log_precisions) / 4)"
@@ -160,23 +160,23 @@ MUTANTS = [
         "sinusoids", _TURNS, "torch.stack((angles.sin(), angles.sin()), dim=-1).flatten(1)", "all columns are sines"
     ),
     Mutant("sinusoids", "return torch", "return 2 * torch", "numbers are wrong"),
-    Mutant("label_smoothing", _LOSSES, "-of_truth", "smoothed_loss: the labels are not smoothed"),
+    Mutant("label_smoothing", _LOSSES, "-true_log_probs", "smoothed_loss: the labels are not smoothed"),
     Mutant(
         "label_smoothing",
         _LOSSES,
-        f"-(1 - epsilon) * of_truth - epsilon / logits.size(-1) * {_OTHERS}",
+        f"-(1 - epsilon) * true_log_probs - epsilon / logits.size(-1) * {_OTHERS}",
         "the true token has the wrong share, 1 - epsilon",
     ),
     Mutant(
         "label_smoothing",
         _LOSSES,
-        f"-(1 - epsilon) * of_truth - epsilon / (logits.size(-1) - 1) * {_OTHERS}",
+        f"-(1 - epsilon) * true_log_probs - epsilon / (logits.size(-1) - 1) * {_OTHERS}",
         "spread over the V - 1 other tokens",
     ),
     Mutant(
         "label_smoothing",
         _LOSSES,
-        "-epsilon * of_truth - (1 - epsilon) * log_probs.mean(-1)",
+        "-epsilon * true_log_probs - (1 - epsilon) * log_probs.mean(-1)",
         "epsilon and 1 - epsilon are exchanged",
     ),
     Mutant("label_smoothing", _MEAN, "losses.mean()", "padding is a part of the loss"),
@@ -276,7 +276,7 @@ MUTANTS = [
     Mutant(
         "bleu",
         _MATCHED,
-        "sum(k for one, k in of_hypothesis.items() if one in of_reference)",
+        "sum(k for one, k in hypothesis_ngrams.items() if one in reference_ngrams)",
         "the counts are not clipped",
     ),
     Mutant(
@@ -294,7 +294,7 @@ MUTANTS = [
     Mutant("bleu", "sum(log_precisions) / 4", "sum(log_precisions[:3]) / 3", "n-grams of 1 to 3 words"),
     Mutant("bleu", "sum(log_precisions) / 4", "log_precisions[0]", "only single words are compared"),
     Mutant("bleu", "            return 0.0", "            matched = 1", "if no n-gram of 4 words matches, BLEU is 0"),
-    Mutant("bleu", "total += of_hypothesis.total()", "total += of_reference.total()", "recall"),
+    Mutant("bleu", "total += hypothesis_ngrams.total()", "total += reference_ngrams.total()", "recall"),
     Mutant("bleu", _BLEU, _BLEU.removeprefix("100 * "), "between 0 and 100"),
     Mutant("bleu", "def _ngrams", f"{_BY_SENTENCE}def _ngrams", "the mean of the sentences' BLEU"),
     Mutant("bleu", _BLEU, f"2 * {_BLEU}", "the result is "),

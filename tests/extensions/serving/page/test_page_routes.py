@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from transformer_cli.extensions.serving.page import content_security_policy, page_file, page_routes
+from transformer_cli.extensions.serving.page import page_file, page_routes, served_page_policy
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def test_all_inline_code_of_the_page_is_allowed_by_its_hash(client: TestClient) 
 
 
 def test_code_that_is_not_of_the_page_is_not_allowed() -> None:
-    policy = content_security_policy("<script>one()</script>")
+    policy = served_page_policy("<script>one()</script>")
     other = base64.b64encode(hashlib.sha256(b"two()").digest()).decode()
     assert other not in policy
-    assert policy != content_security_policy("<script>two()</script>")
+    assert policy != served_page_policy("<script>two()</script>")
 
 
 @pytest.mark.parametrize("path", ["/", "/views.js"])

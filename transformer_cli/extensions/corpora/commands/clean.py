@@ -125,7 +125,7 @@ def _lines(part: CleanedPart) -> list[str]:
 
 
 # Settings of the section that a cleaned corpus does not need: how its files are found and read.
-_OF_FILES = {"source", "root", "source_language", "target_language", "corpora", "cleaning", "undecodable"}
+_FILE_SETTINGS = {"source", "root", "source_language", "target_language", "corpora", "cleaning", "undecodable"}
 
 
 def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig, *, is_config: bool) -> list[str]:
@@ -137,7 +137,7 @@ def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig, *, is_co
     )
 
     corpora = [WrittenCorpus(part.files, part.part.split, part.part.direction, _kept(data, part)) for part in parts]
-    names = set(FilesData.model_fields) - _OF_FILES if is_config else set()
+    names = set(FilesData.model_fields) - _FILE_SETTINGS if is_config else set()
     further = data.model_dump(mode="json", include=names, exclude_defaults=True)
     return config_lines(folder, parts[0].part.direction, corpora, further)
 

@@ -50,7 +50,7 @@ def export_command(
     """Write a run in the format of another program. It is checked: that program translates the same."""
     from transformer_cli.checkpoint.trained_files import find_run, load_trained
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.score import lines_of
+    from transformer_cli.commands.score import given_lines
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.extensions.exchange.browser import BrowserFormat
     from transformer_cli.extensions.exchange.export import FORMATS, export_run
@@ -63,7 +63,7 @@ def export_command(
         wanted = BrowserFormat(engine=engine)
     elif engine is not None:
         raise UsageError(f"--engine is for --to browser, not for --to {to}")
-    lines = None if input_file is None else lines_of(input_file, "--input")
+    lines = None if input_file is None else given_lines(input_file, "--input")
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
     with sentence_progress():

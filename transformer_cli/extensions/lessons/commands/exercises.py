@@ -126,11 +126,11 @@ def _lines(folder: Path, outcomes: Sequence["CheckOutcome"], *, with_hints: bool
         if with_hints and one.hint and one.status in ("fails", "not begun"):
             yield from _wrapped(f"hint: {one.hint}")
     numbered = {one.name: one for one in EXERCISES}
-    of_files = [one for one in outcomes if one.name in numbered]
-    num_passing = sum(one.status == "passes" for one in of_files)
-    following = next((numbered[one.name] for one in of_files if one.status != "passes"), None)
+    file_outcomes = [one for one in outcomes if one.name in numbered]
+    num_passing = sum(one.status == "passes" for one in file_outcomes)
+    following = next((numbered[one.name] for one in file_outcomes if one.status != "passes"), None)
     told = f"; next: {folder / following.file_name}" if following else ""
-    yield f"{num_passing} of {len(of_files)} pass{told}"
+    yield f"{num_passing} of {len(file_outcomes)} pass{told}"
 
 
 def _wrapped(text: str) -> list[str]:

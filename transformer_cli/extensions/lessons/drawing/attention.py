@@ -297,12 +297,14 @@ def _chosen(
         weights = attention_weights(queries[None], keys[None], None)[0]  # (H, T, C)
         far = (weights.amax(-1) - WANTED).abs()
         head, place = divmod(int(far.flatten().argmin()), far.size(1))
-        query, of_head = queries[head, place], values[head]
+        query, head_values = queries[head, place], values[head]
         scores = keys[head] @ query / math.sqrt(len(query))
-        result = weights[head, place] @ of_head
+        result = weights[head, place] @ head_values
     pieces, predicted = names
     title = f"Attention of one query: cross-attention, {note}layer {layer}, head {head}"
-    return OneQuery(title, pieces, predicted[place], query, keys[head], of_head, scores, weights[head, place], result)
+    return OneQuery(
+        title, pieces, predicted[place], query, keys[head], head_values, scores, weights[head, place], result
+    )
 
 
 def heads_of(attention: MultiHeadAttention, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -31,7 +31,7 @@ def describe_figure(figure: "Figure") -> str:
     return "\n".join(lines) + "\n"
 
 
-def digest_of(figure: "Figure") -> str:
+def figure_digest(figure: "Figure") -> str:
     """The SHA-256 of the description, in hexadecimal digits."""
     return hashlib.sha256(describe_figure(figure).encode("utf-8")).hexdigest()
 

@@ -28,7 +28,7 @@ from transformer_cli.text.tokenizer import SHARED, SOURCE, TARGET
 
 _STEP = "step-"
 _EXAMPLE = RunFolder(Path("NAME"))
-_OF_RUN = {
+_RUN_FILES = {
     _EXAMPLE.config_file.name: "all settings; training with it repeats the run",
     _EXAMPLE.environment_file.name: "versions, device, fingerprint of the data",
     _EXAMPLE.metrics_file.name: "a line for each report and validation",
@@ -38,7 +38,7 @@ _OF_RUN = {
     _EXAMPLE.data_folder.name: "the corpus as token ids",
     CHECKPOINTS: "each appears whole or not at all",
 }
-_OF_DATA = {
+_DATA_FILES = {
     TRAIN: "token ids of the training pairs",
     VALIDATION: "the validation pairs as text",
     SOURCE: "vocabulary and rules of the source",
@@ -47,18 +47,18 @@ _OF_DATA = {
     REPORT: "what tfm data shows",
     FINGERPRINT: "the settings and files that made the ids",
 }
-_OF_CHECKPOINT = {
+_CHECKPOINT_FILES = {
     MODEL_FILE: "the weights",
     OPTIMIZER_FILE: "the state of the optimizer",
     STATE_FILE: "position in the data, best score, counters",
     CONFIG_FILE: "the settings, without paths of this machine",
-    SOURCE: _OF_DATA[SOURCE],
-    TARGET: _OF_DATA[TARGET],
-    SHARED: _OF_DATA[SHARED],
+    SOURCE: _DATA_FILES[SOURCE],
+    TARGET: _DATA_FILES[TARGET],
+    SHARED: _DATA_FILES[SHARED],
     MANIFEST_NAME: "size and SHA-256 of each file",
 }
 _CHECKPOINT_PHRASE = "everything to translate and to resume"
-_OF_LINKS = {"best": "the best score so far", "last": "the highest step"}
+_LINK_MEANINGS = {"best": "the best score so far", "last": "the highest step"}
 _NUM_SHOWN = 3
 """Of other checkpoints, at most this many have a line."""
 _ROW, _INDENT, _MAX_NAME = 0.27, 0.3, 34
@@ -98,14 +98,14 @@ def described_layout() -> list[FileLine]:
     """The files of any run, and what each of them is for."""
     step = f"{_STEP}00001000"
     entries = [FileLine(0, "runs/NAME", is_folder=True)]
-    for name, phrase in _OF_RUN.items():
-        parts = _OF_DATA if name == _EXAMPLE.data_folder.name else {}
+    for name, phrase in _RUN_FILES.items():
+        parts = _DATA_FILES if name == _EXAMPLE.data_folder.name else {}
         is_folder = not Path(name).suffix
         entries.append(FileLine(1, name, phrase, is_folder=is_folder))
         entries += [FileLine(2, part, text) for part, text in parts.items() if part != SHARED]
     entries.append(FileLine(2, step, _CHECKPOINT_PHRASE, is_folder=True))
-    entries += [FileLine(3, part, text) for part, text in _OF_CHECKPOINT.items() if part != SHARED]
-    return entries + [FileLine(2, f"{link} → {_STEP}…", text) for link, text in _OF_LINKS.items()]
+    entries += [FileLine(3, part, text) for part, text in _CHECKPOINT_FILES.items() if part != SHARED]
+    return entries + [FileLine(2, f"{link} → {_STEP}…", text) for link, text in _LINK_MEANINGS.items()]
 
 
 def entries_of(run: Path) -> list[FileLine]:
@@ -120,7 +120,7 @@ def entries_of(run: Path) -> list[FileLine]:
         if (run / MANIFEST_NAME).is_file():  # a checkpoint, perhaps copied elsewhere
             return [
                 FileLine(0, run.absolute().name, "", _size(run), is_folder=True),
-                *_files_in(run, 1, _OF_CHECKPOINT),
+                *_files_in(run, 1, _CHECKPOINT_FILES),
             ]
         steps = sorted(
             (path for path in folder.checkpoints_folder.iterdir() if _is_checkpoint(path)),
@@ -139,13 +139,13 @@ def entries_of(run: Path) -> list[FileLine]:
 def _own_entries(run: Path) -> list[FileLine]:
     """The files of a run beside its checkpoints, in the usual order, and the folder of the checkpoints."""
     entries = []
-    for name, phrase in _OF_RUN.items():
+    for name, phrase in _RUN_FILES.items():
         path = run / name
         if not path.exists():
             continue
         entries.append(FileLine(1, name, phrase, _size(path), is_folder=path.is_dir()))
         if name == _EXAMPLE.data_folder.name:
-            entries += _files_in(path, 2, _OF_DATA)
+            entries += _files_in(path, 2, _DATA_FILES)
     return entries
 
 
@@ -153,14 +153,14 @@ def _checkpoint_entries(steps: list[Path]) -> list[FileLine]:
     newest, *others = steps
     phrase = _CHECKPOINT_PHRASE if newest.name.startswith(_STEP) else ""
     entries = [FileLine(2, newest.name, phrase, _size(newest), is_folder=True)]
-    entries += _files_in(newest, 3, _OF_CHECKPOINT)
+    entries += _files_in(newest, 3, _CHECKPOINT_FILES)
     for path in others[:_NUM_SHOWN]:
         phrase = "weights averaged over checkpoints" if path.name.startswith(AVERAGE) else ""
         entries.append(FileLine(2, path.name, phrase, _size(path), is_folder=True))
     if len(others) > _NUM_SHOWN:
         rest = others[_NUM_SHOWN:]
         entries.append(FileLine(2, f"{len(rest)} more", "", sum(map(_size, rest)), is_folder=True))
-    for link, phrase in _OF_LINKS.items():
+    for link, phrase in _LINK_MEANINGS.items():
         path = newest.parent / link
         if path.is_symlink():
             entries.append(FileLine(2, f"{link} → {os.readlink(path)}", phrase))

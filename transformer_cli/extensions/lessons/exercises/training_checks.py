@@ -30,10 +30,10 @@ class _LossCase(NamedTuple):
     def is_real(self) -> Tensor:
         return self.target_ids != self.pad_id
 
-    def labels(self, of_truth: float, of_each: float) -> Tensor:
-        """(B, T, V): `of_truth` for the true token, `of_each` for the others."""
+    def labels(self, truth_weight: float, other_weight: float) -> Tensor:
+        """(B, T, V): `truth_weight` for the true token, `other_weight` for the others."""
         is_true = F.one_hot(self.target_ids, self.logits.size(-1)).bool()
-        return torch.where(is_true, of_truth, of_each)
+        return torch.where(is_true, truth_weight, other_weight)
 
     def losses(self, labels: Tensor | None = None) -> Tensor:
         """(B, T): the cross-entropy of every position, padding included."""

@@ -39,23 +39,23 @@ def draw_slide(explanation: LineExplanation) -> Figure:
     titles = [_label(text, _MAX_TITLE) for text in (sentence.source.text, hypothesis.text)]
     texts = [*(_label(piece, _MAX_SLIDE_LABEL) for piece in (*pieces, *written)), *titles]
     labels, families = readable_labels(texts)
-    of_source, of_target = labels[: len(pieces)], labels[len(pieces) : -2]
+    source_labels, target_labels = labels[: len(pieces)], labels[len(pieces) : -2]
     figure = Figure(figsize=_SIZE, dpi=150, layout="constrained")
     figure.suptitle(f"{labels[-2]}\n{labels[-1]}", fontfamily=families)
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.25, 1))
     left, right = halves
-    _draw_mean(left, sentence, of_source, of_target, families)
+    _draw_mean(left, sentence, source_labels, target_labels, families)
     upper, lower = right.subfigures(2, 1, height_ratios=(1.5, 1))
     _draw_heads(upper, sentence)
-    _draw_probabilities(lower, sentence, of_target, families)
+    _draw_probabilities(lower, sentence, target_labels, families)
     return figure
 
 
 def _draw_mean(
     figure: Any,
     sentence: ExplainedSentence,
-    of_source: Sequence[str],
-    of_target: Sequence[str],
+    source_labels: Sequence[str],
+    target_labels: Sequence[str],
     families: Sequence[str],
 ) -> None:
     layer = sentence.attention.aligning_layer
@@ -63,8 +63,8 @@ def _draw_mean(
     axes = figure.add_subplot()
     axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     axes.set_title(f"cross-attention of layer {layer}, mean over heads", fontsize=10)
-    axes.set_xticks(range(len(of_source)), of_source, rotation=60, ha="right")
-    axes.set_yticks(range(len(of_target)), of_target)
+    axes.set_xticks(range(len(source_labels)), source_labels, rotation=60, ha="right")
+    axes.set_yticks(range(len(target_labels)), target_labels)
     _use_fonts(axes, families)
     if weights.size <= 200:
         for row, column in zip(*weights.nonzero(), strict=True):
@@ -79,8 +79,8 @@ def _draw_heads(figure: Any, sentence: ExplainedSentence) -> None:
     num_layers, num_heads = weights.shape[:2]
     figure.suptitle("cross-attention: layers from top to bottom, heads from left to right", fontsize=10)
     pictures = figure.subplots(num_layers, num_heads, squeeze=False)
-    for layer, of_layer in enumerate(pictures):
-        for head, axes in enumerate(of_layer):
+    for layer, layer_axes in enumerate(pictures):
+        for head, axes in enumerate(layer_axes):
             axes.imshow(weights[layer, head], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
             axes.set_xticks([])
             axes.set_yticks([])
@@ -91,14 +91,14 @@ def _draw_heads(figure: Any, sentence: ExplainedSentence) -> None:
 
 
 def _draw_probabilities(
-    figure: Any, sentence: ExplainedSentence, of_target: Sequence[str], families: Sequence[str]
+    figure: Any, sentence: ExplainedSentence, target_labels: Sequence[str], families: Sequence[str]
 ) -> None:
     axes = figure.add_subplot()
     values = [token.probability for token in sentence.hypotheses[0].tokens]
     axes.bar(range(len(values)), values, color="tab:blue")
     axes.set_ylim(0.0, 1.0)
     axes.set_title("probability of each token", fontsize=10)
-    axes.set_xticks(range(len(values)), of_target, rotation=60, ha="right", fontsize=8)
+    axes.set_xticks(range(len(values)), target_labels, rotation=60, ha="right", fontsize=8)
     _use_fonts(axes, families)
 
 
@@ -168,15 +168,15 @@ def _draw_frame(axes: Any, step: int, sentence: WatchedSentence) -> None:
     written = [token.piece for token in sentence.tokens]
     pieces = [_label(piece, _MAX_LABEL) for piece in (*written, *sentence.source_pieces)]
     labels, families = readable_labels([*pieces, *said])
-    of_target, of_source = labels[: len(written)], labels[len(written) : len(pieces)]
+    target_labels, source_labels = labels[: len(written)], labels[len(written) : len(pieces)]
     axes.set_xlabel("\n".join(labels[len(pieces) :]), fontsize=8, fontfamily=families)
     if sentence.attention is None:
         axes.text(0.5, 0.5, "too long to keep\nthe attention", ha="center", va="center", fontsize=8)
         axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
         return
     axes.imshow(sentence.attention, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    _name(axes.set_xticks, of_source, families, rotation=60, ha="right", rotation_mode="anchor")
-    _name(axes.set_yticks, of_target, families)
+    _name(axes.set_xticks, source_labels, families, rotation=60, ha="right", rotation_mode="anchor")
+    _name(axes.set_yticks, target_labels, families)
 
 
 def _name(set_ticks: Any, labels: Sequence[str], families: Sequence[str], **options: Any) -> None:

@@ -78,8 +78,8 @@ class BeamRecorder:
     def _add_chosen(self, scores: Tensor, candidates: Candidates) -> dict[int, int]:
         """Add the candidates of a step; returns the node of each slot that is still open."""
         still_open: dict[int, int] = {}
-        of_sentence = (one[0].tolist() for one in candidates)
-        for slot, candidate in enumerate(zip(*of_sentence, strict=True)):
+        sentence_candidates = (one[0].tolist() for one in candidates)
+        for slot, candidate in enumerate(zip(*sentence_candidates, strict=True)):
             parent_slot, token, total, score, is_kept, is_end = candidate
             if total == -torch.inf:
                 continue

@@ -19,10 +19,10 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.details import (
+    alignment_units,
     linked_words,
     places_of_parts,
     spans_in_line,
-    units_of,
     words_at,
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
@@ -84,7 +84,7 @@ def explained_source(ids: TokenIds, text: str, start: int, tokenizer: Tokenizer)
         )
         for index, piece, (begin, end) in zip(ids, pieces, places, strict=True)
     )
-    return Source(text, start, tokens, tuple(units_of(tokenizer, text)))
+    return Source(text, start, tokens, tuple(alignment_units(tokenizer, text)))
 
 
 def _kind(index: int, tokenizer: Tokenizer) -> Literal["text", "tag", "end"]:
@@ -110,10 +110,10 @@ def explained_hypothesis(
     text = without_line_breaks(tokenizer.decode(ids))
     spans = tokenizer.decoded_spans(ids)
     tokens = _target_tokens(ids, spans, explanation, tokenizer)
-    words = units_of(tokenizer, text)
-    of_source = [_NOWHERE if one.start is None or one.end is None else (one.start, one.end) for one in source.tokens]
-    of_target = [span if span[0] < len(text) else _NOWHERE for span in spans]
-    links = linked_words(explanation.attention, words_at(of_source, source.words), words_at(of_target, words))
+    words = alignment_units(tokenizer, text)
+    source_spans = [_NOWHERE if one.start is None or one.end is None else (one.start, one.end) for one in source.tokens]
+    target_spans = [span if span[0] < len(text) else _NOWHERE for span in spans]
+    links = linked_words(explanation.attention, words_at(source_spans, source.words), words_at(target_spans, words))
     alignment = tuple(
         (place, aligned, float(explanation.attention[place, aligned]))
         for place, aligned in enumerate(explanation.alignment)
@@ -241,8 +241,8 @@ class SentenceExplainer:
         greedy = self.options.best_of_beam(1)
         requests = [request._replace(prefix=endings[node]) for node in left]
         found = engine.translate(requests, greedy)
-        for node, of_branch in zip(left, found, strict=True):
-            endings[node] = of_branch[0].ids if of_branch else endings[node]
+        for node, branch_hypotheses in zip(left, found, strict=True):
+            endings[node] = branch_hypotheses[0].ids if branch_hypotheses else endings[node]
         return {node: without_line_breaks(tokenizer.decode(ids)) for node, ids in endings.items()}
 
     def _hypotheses(
@@ -285,11 +285,11 @@ class SentenceExplainer:
     def _with_partitions(self, best: ExplainedHypothesis, trace: ForwardTrace) -> ExplainedHypothesis:
         """The hypothesis whose tokens know how a temperature changes their probabilities."""
         log_probs = trace.log_probs.double()
-        of_temperatures = torch.stack(
+        log_sums = torch.stack(
             [(log_probs / one).logsumexp(-1) for one in self.temperatures], dim=-1
         )  # (T, number of temperatures)
-        tokens = zip(best.tokens, of_temperatures.tolist(), strict=True)
-        return replace(best, tokens=tuple(replace(one, log_partitions=tuple(of_one)) for one, of_one in tokens))
+        tokens = zip(best.tokens, log_sums.tolist(), strict=True)
+        return replace(best, tokens=tuple(replace(one, log_partitions=tuple(partitions)) for one, partitions in tokens))
 
 
 TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(2, 21))

@@ -132,12 +132,12 @@ def _positions(sentence: ExplainedSentence) -> Iterator[str]:
         what = "causal mask" if sentence.masks.decoder is not None else "state of the SSRUs"
         yield f"  the model gets no positions: it can tell the order from the {what} alone"
         return
-    of_source = positions.source.values
-    step = -(-of_source.shape[1] // _MAX_POSITION_COLUMNS)
+    source_values = positions.source.values
+    step = -(-source_values.shape[1] // _MAX_POSITION_COLUMNS)
     # Sines and cosines stand in turn: an even step shows sines alone, whose waves can be seen.
-    shown = of_source[:, :: step if step == 1 else step + step % 2]
+    shown = source_values[:, :: step if step == 1 else step + step % 2]
     what = "added to each embedding" if positions.meaning == "added" else "sines and cosines of angles"
-    yield f"  {what}: {of_source.shape[1]} numbers for each position, from {positions.source.low:.3g} to {positions.source.high:.3g}; darker is larger"
+    yield f"  {what}: {source_values.shape[1]} numbers for each position, from {positions.source.low:.3g} to {positions.source.high:.3g}; darker is larger"
     low, high = positions.source.low, positions.source.high
     for token, row in zip(sentence.source.tokens, shown, strict=True):
         cells = "".join(block((value - low) / (high - low)) for value in row.tolist())
@@ -187,8 +187,8 @@ def _shapes(tensors: Sequence[TensorShapes], head_width: int) -> Iterator[str]:
             groups.append((layer, []))
         groups[-1][1].append(one)
     shown: dict[str, list[str]] = {}
-    for layer, of_group in groups:
-        rows = [_row(one, layer, head_width) for one in of_group]
+    for layer, layer_tensors in groups:
+        rows = [_row(one, layer, head_width) for one in layer_tensors]
         stack = layer.split(".")[0]
         if layer and shown.get(stack) == rows:
             yield f"  {layer}: the same shapes as the layer before it"
@@ -287,7 +287,7 @@ def step_lines(explanation: LineExplanation, sentence: ExplainedSentence, paint:
     texts = _texts(nodes, max(_LEAST_ROOM, width) + 1)
     best = sentence.hypotheses[0].tokens
     for step in range(1, 1 + max(node.step for node in nodes)):
-        of_step = sorted((one for one in nodes if one.step == step), key=lambda one: -one.score)
+        step_nodes = sorted((one for one in nodes if one.step == step), key=lambda one: -one.score)
         yield ""
         if step <= len(best):
             reads = on_one_line(sentence.decoder_input[step - 1].piece)
@@ -295,7 +295,7 @@ def step_lines(explanation: LineExplanation, sentence: ExplainedSentence, paint:
             yield from _alternatives(best[step - 1], paint)
         else:
             yield paint(f"  step {step}, behind the end of the best hypothesis", "heading")
-        yield from _beam(of_step, texts, paint, width)
+        yield from _beam(step_nodes, texts, paint, width)
 
 
 def _alternatives(token: TargetToken, paint: Paint) -> Iterator[str]:
@@ -355,8 +355,8 @@ def hypothesis_lines(sentence: ExplainedSentence, paint: Paint) -> Iterator[str]
         yield paint(row, "chosen" if rank == 1 else "kept")
     best, source = sentence.hypotheses[0], sentence.source
     links = [
-        f"{_word(source.text, source.words[of_source])}-{_word(best.text, best.words[of_target])}"
-        for of_source, of_target in best.links
+        f"{_word(source.text, source.words[source_word])}-{_word(best.text, best.words[target_word])}"
+        for source_word, target_word in best.links
     ]
     if links:
         yield f"  words: {'  '.join(links)}"

@@ -29,9 +29,9 @@ def corpus_bleu(hypotheses: list[list[str]], references: list[list[str]]) -> flo
     for n in range(1, 5):
         matched = total = 0
         for hypothesis, reference in zip(hypotheses, references, strict=True):
-            of_hypothesis, of_reference = _ngrams(hypothesis, n), _ngrams(reference, n)
-            matched += (of_hypothesis & of_reference).total()
-            total += of_hypothesis.total()
+            hypothesis_ngrams, reference_ngrams = _ngrams(hypothesis, n), _ngrams(reference, n)
+            matched += (hypothesis_ngrams & reference_ngrams).total()
+            total += hypothesis_ngrams.total()
         if matched == 0:
             return 0.0
         log_precisions.append(math.log(matched / total))

@@ -31,7 +31,7 @@ def smoothed_loss(logits: Tensor, target_ids: Tensor, pad_id: int, epsilon: floa
         (), the sum of the losses of the real tokens, divided by their number.
     """
     log_probs = logits.log_softmax(-1)  # (B, T, V)
-    of_truth = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    losses = -(1 - epsilon) * of_truth - epsilon * log_probs.mean(-1)
+    true_log_probs = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    losses = -(1 - epsilon) * true_log_probs - epsilon * log_probs.mean(-1)
     is_real = target_ids != pad_id
     return losses[is_real].sum() / is_real.sum()
