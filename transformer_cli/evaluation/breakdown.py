@@ -119,7 +119,7 @@ def training_sources(config: Config, checkpoint: Path) -> EncodedCorpus | None:
     Args:
         checkpoint: the folder of the checkpoint, in the folder of its run or elsewhere.
     """
-    run = RunFolder.of_checkpoint(checkpoint)
+    run = RunFolder.containing(checkpoint)
     is_streamed = bool(getattr(config.data, "streaming", False))
     if run is None or is_streamed or not (run.data_folder / TRAIN).is_file():
         return None

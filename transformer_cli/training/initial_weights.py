@@ -228,7 +228,7 @@ def _found(name: str, own_folder: Path) -> Path:
         folder = find_run(name)
     except MissingInputError as error:
         raise MissingInputError(f"training.init_from: {error.message}", hint=error.hint) from error
-    run = RunFolder.of_checkpoint(folder) or RunFolder(folder)
+    run = RunFolder.containing(folder) or RunFolder(folder)
     if os.path.realpath(run.path) == os.path.realpath(own_folder):
         raise _is_itself(name)
     return folder
@@ -242,7 +242,7 @@ def _is_itself(name: str) -> ConfigError:
 
 def _origin(trained: TrainedModel) -> dict[str, Any]:
     manifest = open_checkpoint(trained.folder).manifest
-    run = RunFolder.of_checkpoint(trained.folder)
+    run = RunFolder.containing(trained.folder)
     return {
         "run": trained.config.name if run is None else run.path.absolute().name,
         "checkpoint": trained.folder.absolute().name,
