@@ -57,9 +57,9 @@ def test_the_shares_of_label_smoothing_are_those_of_the_loss() -> None:
     told = answer(16)
     over_all = SmoothedLabels.of(5, 0, 0.1, "vocabulary")
     over_others = SmoothedLabels.of(5, 0, 0.1, "others")
-    assert over_all.of_truth == 0.9
-    assert over_others.of_truth + over_others.of_each == pytest.approx(0.9)
-    assert f"{over_all.of_each:.2f} or {over_others.of_each:.3f}" in told
+    assert over_all.truth_weight == 0.9
+    assert over_others.truth_weight + over_others.symbol_weight == pytest.approx(0.9)
+    assert f"{over_all.symbol_weight:.2f} or {over_others.symbol_weight:.3f}" in told
 
 
 def test_the_length_penalties_are_those_of_the_search() -> None:

@@ -40,8 +40,8 @@ def attend_with_bias(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
     flat = grouped.reshape(num_sentences * num_groups, -1, width)
     scores = at_least_float32(torch.bmm(flat, keys.flatten(0, 1)))
     if bias is not None:
-        of_groups = scores.view(sizes[0], sizes[2], sizes[1], sizes[3], -1)
-        of_groups += bias
+        grouped_scores = scores.view(sizes[0], sizes[2], sizes[1], sizes[3], -1)
+        grouped_scores += bias
     gathered = torch.bmm(scores.softmax(-1).to(values.dtype), values.flatten(0, 1))
     heads = gathered.view(sizes[0], sizes[2], sizes[1], *sizes[3:]).transpose(1, 2)
     return heads.reshape(num_sentences * num_queries, -1)
@@ -82,9 +82,9 @@ class BiasedDecoding:
         self._source_bias = _bias_of(source_mask)
         self._caches, self._sources = [], []
         for layer in layers:
-            of_target = layer.self_attention
-            if of_target is not None:
-                sizes = num_sentences, of_target.num_groups, of_target.width
+            self_attention = layer.self_attention
+            if self_attention is not None:
+                sizes = num_sentences, self_attention.num_groups, self_attention.width
                 self._caches.append(AppendOnlyCache(*sizes, dtype))
             keys, values = (
                 one.unflatten(0, (num_sentences, -1)) for one in layer.cross_attention.keys_and_values(positions)
@@ -100,15 +100,15 @@ class BiasedDecoding:
 
     def read_target(self, number: int, heads: Heads) -> Tensor:
         """Of layer `number`: store keys and values, then attend to those of each hypothesis."""
-        queries, keys, values = map(self._of_sentences, heads)
+        queries, keys, values = map(self._by_sentence, heads)
         stored = self._caches[number].append(keys, values, self._slots)
         return attend_with_bias(queries, *stored, self._target_bias)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
         """Of layer `number`: attend to the source of each row."""
-        return attend_with_bias(self._of_sentences(queries), *self._sources[number], self._source_bias)
+        return attend_with_bias(self._by_sentence(queries), *self._sources[number], self._source_bias)
 
-    def _of_sentences(self, heads: Tensor) -> Tensor:
+    def _by_sentence(self, heads: Tensor) -> Tensor:
         """(R, H, K) to (b, s, H, K)."""
         return heads.unflatten(0, (self._slots.num_sentences, self._slots.num_hypotheses))
 

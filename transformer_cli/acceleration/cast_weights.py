@@ -96,12 +96,12 @@ class _LinearRelu(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         rows, weight, found = ctx.saved_tensors
-        of_rows = torch.ops.aten.threshold_backward(gradient.flatten(0, -2), found, 0)
+        product_gradient = torch.ops.aten.threshold_backward(gradient.flatten(0, -2), found, 0)
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
         return (
-            (of_rows @ weight).view(ctx.shape) if needs_x else None,
-            of_rows.T @ rows if needs_weight else None,
-            of_rows.sum(0) if needs_bias else None,
+            (product_gradient @ weight).view(ctx.shape) if needs_x else None,
+            product_gradient.T @ rows if needs_weight else None,
+            product_gradient.sum(0) if needs_bias else None,
         )
 
 
@@ -237,13 +237,13 @@ class _AlignedLinear(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         rows, matrix = ctx.saved_tensors
         size = gradient.size(-1)
-        of_outputs = gradient.new_empty(len(rows), len(matrix), dtype=rows.dtype)
-        of_outputs[:, :size] = gradient.flatten(0, -2)
-        of_outputs[:, size:] = 0.0
+        aligned_gradient = gradient.new_empty(len(rows), len(matrix), dtype=rows.dtype)
+        aligned_gradient[:, :size] = gradient.flatten(0, -2)
+        aligned_gradient[:, size:] = 0.0
         needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
-        of_x = (of_outputs @ matrix).view(ctx.shape).to(ctx.x_dtype) if needs_x else None
-        of_weight = (of_outputs.T @ rows)[:size].to(ctx.dtype) if needs_weight else None
-        return of_x, of_weight, of_outputs.sum(0)[:size].to(ctx.dtype) if needs_bias else None, None
+        x_gradient = (aligned_gradient @ matrix).view(ctx.shape).to(ctx.x_dtype) if needs_x else None
+        weight_gradient = (aligned_gradient.T @ rows)[:size].to(ctx.dtype) if needs_weight else None
+        return x_gradient, weight_gradient, aligned_gradient.sum(0)[:size].to(ctx.dtype) if needs_bias else None, None
 
 
 def aligned(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -245,14 +245,14 @@ class _Attention(torch.autograd.Function):
         q, k, v, weights, kept, factors = ctx.saved_tensors
         shape = weights.shape[:2]
         g = gradient.flatten(0, 1)
-        of_values = kept.flatten(0, 1).mT @ g
-        of_kept = (g @ v.mT).view_as(kept)
+        values_gradient = kept.flatten(0, 1).mT @ g
+        kept_gradient = (g @ v.mT).view_as(kept)
         if factors is not None:
-            of_kept = of_kept * factors
-        of_scores = at_least_float32(of_kept) * weights  # then the gradient of the softmax
-        of_scores.sub_(weights * of_scores.sum(-1, keepdim=True))
-        of_scores = of_scores.mul_(1 / math.sqrt(q.size(-1))).to(q.dtype).flatten(0, 1)
-        found = of_scores @ k, of_scores.mT @ q, of_values
+            kept_gradient = kept_gradient * factors
+        scores_gradient = at_least_float32(kept_gradient) * weights  # then the gradient of the softmax
+        scores_gradient.sub_(weights * scores_gradient.sum(-1, keepdim=True))
+        scores_gradient = scores_gradient.mul_(1 / math.sqrt(q.size(-1))).to(q.dtype).flatten(0, 1)
+        found = scores_gradient @ k, scores_gradient.mT @ q, values_gradient
         return *(one.unflatten(0, shape) for one in found), None, None
 
 
@@ -268,9 +268,9 @@ class _Recurrence(torch.autograd.Function):
         wide = at_least_float32(candidates)  # (B, T, D)
         forget = at_least_float32(gates).sigmoid()
         states = wide - forget * wide
-        of_steps, forget_of_steps = states.unbind(1), forget.unbind(1)
-        for step in range(1, len(of_steps)):
-            of_steps[step].addcmul_(forget_of_steps[step], of_steps[step - 1])
+        step_states, forget_of_steps = states.unbind(1), forget.unbind(1)
+        for step in range(1, len(step_states)):
+            step_states[step].addcmul_(forget_of_steps[step], step_states[step - 1])
         ctx.save_for_backward(wide, forget, states)
         ctx.dtype = candidates.dtype
         return states.relu().to(candidates.dtype)
@@ -278,15 +278,15 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         candidates, forget, states = ctx.saved_tensors
-        of_states = at_least_float32(gradient) * (states > 0.0)
-        of_steps, forget_of_steps = of_states.unbind(1), forget.unbind(1)
-        for step in range(len(of_steps) - 2, -1, -1):
-            of_steps[step].addcmul_(forget_of_steps[step + 1], of_steps[step + 1])
-        of_forget = candidates.neg()
-        of_forget[:, 1:] += states[:, :-1]
-        of_candidates = of_states * (1.0 - forget)
-        of_gates = of_forget.mul_(of_candidates).mul_(forget)
-        return of_candidates.to(ctx.dtype), of_gates.to(ctx.dtype)
+        states_gradient = at_least_float32(gradient) * (states > 0.0)
+        step_gradients, forget_of_steps = states_gradient.unbind(1), forget.unbind(1)
+        for step in range(len(step_gradients) - 2, -1, -1):
+            step_gradients[step].addcmul_(forget_of_steps[step + 1], step_gradients[step + 1])
+        forget_derivative = candidates.neg()
+        forget_derivative[:, 1:] += states[:, :-1]
+        candidates_gradient = states_gradient * (1.0 - forget)
+        gates_gradient = forget_derivative.mul_(candidates_gradient).mul_(forget)
+        return candidates_gradient.to(ctx.dtype), gates_gradient.to(ctx.dtype)
 
 
 def project_on_cpu(x: Tensor, layers: tuple[nn.Linear, ...]) -> tuple[Tensor, ...]:
@@ -322,15 +322,15 @@ class _Projections(torch.autograd.Function):
         needs_x, *needs = ctx.needs_input_grad
         needs_weights, needs_biases = needs[: len(weights)], needs[len(weights) :]
         flat = [gradient.flatten(0, -2) for gradient in gradients]
-        of_x = None
+        x_gradient = None
         if needs_x:
-            of_x = flat[0] @ weights[0]
+            x_gradient = flat[0] @ weights[0]
             for g, weight in zip(flat[1:], weights[1:], strict=True):
-                of_x.addmm_(g, weight)
-            of_x = of_x.view(ctx.shape)
-        of_weights = [g.T @ rows if is_used else None for g, is_used in zip(flat, needs_weights, strict=True)]
-        of_biases = [g.sum(0) if is_used else None for g, is_used in zip(flat, needs_biases, strict=True)]
-        return of_x, *of_weights, *of_biases
+                x_gradient.addmm_(g, weight)
+            x_gradient = x_gradient.view(ctx.shape)
+        weight_gradients = [g.T @ rows if is_used else None for g, is_used in zip(flat, needs_weights, strict=True)]
+        bias_gradients = [g.sum(0) if is_used else None for g, is_used in zip(flat, needs_biases, strict=True)]
+        return x_gradient, *weight_gradients, *bias_gradients
 
 
 def random_factors(shape: Sequence[int], probability: float, dtype: torch.dtype) -> Tensor:

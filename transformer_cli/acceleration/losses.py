@@ -53,23 +53,27 @@ class _SumOverTokens(torch.autograd.Function):
         """(B, T, V) and (B, T) int64 to two numbers: the objective and the negative log-likelihood."""
         rows, ids = logits.flatten(0, 1), target_ids.flatten()
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        log_sums, of_truth, of_labels = (torch.empty(len(rows), dtype=dtype, device=logits.device) for _ in range(3))
+        log_sums, true_scores, label_scores = (
+            torch.empty(len(rows), dtype=dtype, device=logits.device) for _ in range(3)
+        )
         for part in parts(rows):
             scores = rows[part].to(dtype, copy=True)
-            of_truth[part] = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
-            of_labels[part] = labels.mean_of(scores, of_truth[part])
+            true_scores[part] = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+            label_scores[part] = labels.mean_of(scores, true_scores[part])
             # In place, which takes a third of the time of `logsumexp`.
             largest = scores.amax(-1, keepdim=True)
             log_sums[part] = (scores.sub_(largest).exp_().sum(-1, keepdim=True).log_() + largest).squeeze(-1)
         ctx.save_for_backward(logits, target_ids, log_sums)
         ctx.labels = labels
         is_padding = ids == labels.pad_id
-        objective, likelihood = ((log_sums - one).masked_fill_(is_padding, 0.0).sum() for one in (of_labels, of_truth))
+        objective, likelihood = (
+            (log_sums - one).masked_fill_(is_padding, 0.0).sum() for one in (label_scores, true_scores)
+        )
         ctx.mark_non_differentiable(likelihood)
         return objective, likelihood
 
     @staticmethod
-    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, objective_gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
         """The gradient of the objective, () to that of the logits, (B, T, V): probabilities minus labels."""
         logits, target_ids, log_sums = ctx.saved_tensors
         gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
@@ -78,7 +82,7 @@ class _SumOverTokens(torch.autograd.Function):
             scores = rows[part].to(log_sums.dtype, copy=True)
             probabilities = scores.sub_(log_sums[part].unsqueeze(-1)).exp_()
             subtract_labels(ctx.labels, probabilities, ids[part])
-            gradients[part] = probabilities.mul_(of_objective)
+            gradients[part] = probabilities.mul_(objective_gradient)
         _fill_rows_with_zeros(gradients, ids == ctx.labels.pad_id)
         return gradient, None, None
 
@@ -102,11 +106,11 @@ def parts(rows: Tensor, share: int = 1) -> Iterator[slice]:
 
 def subtract_labels(labels: SmoothedLabels, probabilities: Tensor, ids: Tensor) -> None:
     """Subtract the probabilities of labels from those of a model, (N, V), where `ids`, (N,), are true."""
-    probabilities.sub_(labels.of_each)
-    of_truth = torch.full_like(probabilities[:, :1], -labels.of_truth)
-    probabilities.scatter_add_(-1, ids.unsqueeze(-1), of_truth)
-    if labels.of_pad:
-        probabilities[:, labels.pad_id] -= labels.of_pad
+    probabilities.sub_(labels.symbol_weight)
+    negative_weights = torch.full_like(probabilities[:, :1], -labels.truth_weight)
+    probabilities.scatter_add_(-1, ids.unsqueeze(-1), negative_weights)
+    if labels.pad_weight:
+        probabilities[:, labels.pad_id] -= labels.pad_weight
 
 
 class _Divergence(torch.autograd.Function):
@@ -125,8 +129,8 @@ class _Divergence(torch.autograd.Function):
         total = torch.zeros((), dtype=dtype, device=logits.device)
         for part, log_p, log_q in _parts_of_both(logits, other_logits):
             weights = log_p.exp() - log_q.exp() if is_symmetric else log_p.exp()
-            of_positions = (weights * (log_p - log_q)).sum(-1)
-            total += of_positions.masked_fill(~is_real.flatten()[part], 0.0).sum()
+            divergences = (weights * (log_p - log_q)).sum(-1)
+            total += divergences.masked_fill(~is_real.flatten()[part], 0.0).sum()
         return total
 
     @staticmethod
@@ -136,13 +140,13 @@ class _Divergence(torch.autograd.Function):
         for part, log_p, log_q in _parts_of_both(logits, other_logits):
             p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
             scale = given * is_real.flatten()[part].unsqueeze(-1)
-            of_p = p * (difference - (p * difference).sum(-1, keepdim=True))
-            of_q = q - p
+            p_gradient = p * (difference - (p * difference).sum(-1, keepdim=True))
+            q_gradient = q - p
             if ctx.is_symmetric:
-                of_p = of_p + p - q
-                of_q = q * ((q * difference).sum(-1, keepdim=True) - difference) + q - p
-            gradients[0].flatten(0, 1)[part] = scale * of_p
-            gradients[1].flatten(0, 1)[part] = scale * of_q
+                p_gradient = p_gradient + p - q
+                q_gradient = q * ((q * difference).sum(-1, keepdim=True) - difference) + q - p
+            gradients[0].flatten(0, 1)[part] = scale * p_gradient
+            gradients[1].flatten(0, 1)[part] = scale * q_gradient
         return gradients[0], gradients[1], None, None
 
 
@@ -204,33 +208,34 @@ class _CompiledSums(torch.autograd.Function):
         return objective, likelihood
 
     @staticmethod
-    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
-        return compiled(_gradient_of_sums)(*ctx.saved_tensors, of_objective, ctx.labels), None, None
+    def backward(ctx: Any, objective_gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        return compiled(_gradient_of_sums)(*ctx.saved_tensors, objective_gradient, ctx.labels), None, None
 
 
 def _sums(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> tuple[Tensor, Tensor, Tensor]:
     """Objective () and negative log-likelihood (), and for each position the log of its sum of exp(logits), (N,)."""
     scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    of_truth = scores.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
+    true_scores = scores.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
     log_sums = scores.logsumexp(-1)
     is_padding = target_ids == labels.pad_id
     objective, likelihood = (
-        (log_sums - one).masked_fill(is_padding, 0.0).sum() for one in (labels.mean_of(scores, of_truth), of_truth)
+        (log_sums - one).masked_fill(is_padding, 0.0).sum()
+        for one in (labels.mean_of(scores, true_scores), true_scores)
     )
     return objective, likelihood, log_sums
 
 
 def _gradient_of_sums(
-    logits: Tensor, target_ids: Tensor, log_sums: Tensor, of_objective: Tensor, labels: SmoothedLabels
+    logits: Tensor, target_ids: Tensor, log_sums: Tensor, objective_gradient: Tensor, labels: SmoothedLabels
 ) -> Tensor:
     """The gradient of the objective, () to that of the logits, (N, V): probabilities minus labels."""
     probabilities = (logits.to(log_sums.dtype) - log_sums.unsqueeze(-1)).exp()
     symbols = torch.arange(logits.size(-1), device=logits.device)
     # Each symbol is compared with the true one, because to write to the true ones would take a kernel more.
     is_true, is_pad = ((symbols == one).to(log_sums.dtype) for one in (target_ids.unsqueeze(-1), labels.pad_id))
-    label = labels.of_each + labels.of_truth * is_true + labels.of_pad * is_pad
+    label = labels.symbol_weight + labels.truth_weight * is_true + labels.pad_weight * is_pad
     is_padding = (target_ids == labels.pad_id).unsqueeze(-1)
-    gradient = ((probabilities - label) * of_objective).masked_fill(is_padding, 0.0)
+    gradient = ((probabilities - label) * objective_gradient).masked_fill(is_padding, 0.0)
     return gradient.to(logits.dtype)
 
 
@@ -249,8 +254,8 @@ class _CompiledDivergence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
-        total, of_positions = compiled(_divergence)(logits, other_logits, is_real)
-        ctx.save_for_backward(logits, other_logits, is_real, of_positions)
+        total, position_sums = compiled(_divergence)(logits, other_logits, is_real)
+        ctx.save_for_backward(logits, other_logits, is_real, position_sums)
         return total
 
     @staticmethod
@@ -264,22 +269,22 @@ def _divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> tuple[
     scores, other_scores = logits.to(dtype), other_logits.to(dtype)
     log_sums, other_log_sums = scores.logsumexp(-1), other_scores.logsumexp(-1)
     log_p, log_q = scores - log_sums.unsqueeze(-1), other_scores - other_log_sums.unsqueeze(-1)
-    of_p = (log_p.exp() * (log_p - log_q)).sum(-1)
-    of_q = (log_q.exp() * (log_p - log_q)).sum(-1)
-    total = (of_p - of_q).masked_fill(~is_real, 0.0).sum()
-    return total, torch.stack([log_sums, other_log_sums, of_p, of_q], dim=-1)
+    p_mean = (log_p.exp() * (log_p - log_q)).sum(-1)
+    q_mean = (log_q.exp() * (log_p - log_q)).sum(-1)
+    total = (p_mean - q_mean).masked_fill(~is_real, 0.0).sum()
+    return total, torch.stack([log_sums, other_log_sums, p_mean, q_mean], dim=-1)
 
 
 def _gradients_of_divergence(
-    logits: Tensor, other_logits: Tensor, is_real: Tensor, of_positions: Tensor, given: Tensor
+    logits: Tensor, other_logits: Tensor, is_real: Tensor, position_sums: Tensor, given: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of both logits, (N, V); `of_positions` is the second value of `_divergence`."""
-    log_sums, other_log_sums, of_p, of_q = of_positions.unsqueeze(-1).unbind(1)  # each (N, 1)
+    """The gradients of both logits, (N, V); `position_sums` is the second value of `_divergence`."""
+    log_sums, other_log_sums, p_mean, q_mean = position_sums.unsqueeze(-1).unbind(1)  # each (N, 1)
     log_p, log_q = (logits.to(log_sums.dtype) - log_sums, other_logits.to(log_sums.dtype) - other_log_sums)
     p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
     scale = given * is_real.unsqueeze(-1)
-    gradient = scale * (p * (difference - of_p) + p - q)
-    other_gradient = scale * (q * (of_q - difference) + q - p)
+    gradient = scale * (p * (difference - p_mean) + p - q)
+    other_gradient = scale * (q * (q_mean - difference) + q - p)
     return gradient.to(logits.dtype), other_gradient.to(other_logits.dtype)
 
 
@@ -350,8 +355,8 @@ def _sum_over_chunks(
         end = min(start + size, num_real)
         # The positions with a token, then as many others as the multiple needs.
         rows = real_first[start : start + -(-(end - start) // MULTIPLE) * MULTIPLE]
-        of_copies = torch.cat([rows + copy * len(ids) for copy in range(num_copies)])
-        chunks.append(_Chunk(of_copies, partial(become_gradient, ids=ids[real_first[start:end]])))
+        rows_of_copies = torch.cat([rows + copy * len(ids) for copy in range(num_copies)])
+        chunks.append(_Chunk(rows_of_copies, partial(become_gradient, ids=ids[real_first[start:end]])))
     apply: Any = _SumOverChunks.apply
     return LossSums(*apply(x, output.weight, output.bias, chunks))
 
@@ -373,36 +378,36 @@ class _SumOverChunks(torch.autograd.Function):
         # Transposed matrices lie row by row in memory: oneDNN multiplies such matrices up to twice as fast.
         positions, columns = x.reshape(-1, x.size(-1)), weight.to(dtype).T.contiguous()
         needs_x, needs_weight, *_ = ctx.needs_input_grad
-        of_x = torch.zeros_like(positions) if needs_x else None
-        of_columns = torch.zeros_like(columns, dtype=wide) if needs_weight else None
-        of_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+        x_gradient = torch.zeros_like(positions) if needs_x else None
+        columns_gradient = torch.zeros_like(columns, dtype=wide) if needs_weight else None
+        bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=wide)
         objective, likelihood = torch.zeros((), dtype=wide), torch.zeros((), dtype=wide)
         for chunk in chunks:
             rows = positions.index_select(0, chunk.rows).to(dtype)
             logits = F.linear(rows, columns.T)  # (N, V)
-            sums = chunk.become_gradient(logits, bias, of_bias)
+            sums = chunk.become_gradient(logits, bias, bias_gradient)
             objective, likelihood = objective + sums[0], likelihood + sums[1]
-            if of_x is not None:
-                of_x.index_copy_(0, chunk.rows, (logits @ columns.T).to(of_x.dtype))
-            if of_columns is not None:
-                of_columns += rows.T.contiguous() @ logits
-        of_weight = None if of_columns is None else of_columns.T.contiguous()
-        ctx.save_for_backward(None if of_x is None else of_x.view_as(x), of_weight, of_bias)
+            if x_gradient is not None:
+                x_gradient.index_copy_(0, chunk.rows, (logits @ columns.T).to(x_gradient.dtype))
+            if columns_gradient is not None:
+                columns_gradient += rows.T.contiguous() @ logits
+        weight_gradient = None if columns_gradient is None else columns_gradient.T.contiguous()
+        ctx.save_for_backward(None if x_gradient is None else x_gradient.view_as(x), weight_gradient, bias_gradient)
         ctx.mark_non_differentiable(likelihood)
         return objective, likelihood
 
     @staticmethod
-    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        *gradients, of_bias = ctx.saved_tensors
-        gradients.append(of_bias if ctx.needs_input_grad[2] else None)
-        return (*(None if one is None else one * of_objective for one in gradients), None)
+    def backward(ctx: Any, objective_gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        *gradients, bias_gradient = ctx.saved_tensors
+        gradients.append(bias_gradient if ctx.needs_input_grad[2] else None)
+        return (*(None if one is None else one * objective_gradient for one in gradients), None)
 
 
 def _become_gradient_of_likelihood(
-    logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels
+    logits: Tensor, bias: Tensor | None, bias_gradient: Tensor | None, *, ids: Tensor, labels: SmoothedLabels
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: the sums of `sum_loss`, where the first rows have these ids, and the others count nothing."""
-    sums = native_loss([logits], bias, of_bias, Labels(ids, *labels))
+    sums = native_loss([logits], bias, bias_gradient, Labels(ids, *labels))
     if sums is not None:
         logits[len(ids) :] = 0.0
         return sums[0].sum(), sums[1].sum()
@@ -411,13 +416,13 @@ def _become_gradient_of_likelihood(
     real = logits[: len(ids)]
     for part in parts(real):
         scores = _widened(real[part], bias)
-        of_truth = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
-        of_labels = labels.mean_of(scores, of_truth)
+        true_scores = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+        label_scores = labels.mean_of(scores, true_scores)
         log_sums = _become_probabilities(scores)
-        objectives[part], likelihoods[part] = log_sums - of_labels, log_sums - of_truth
+        objectives[part], likelihoods[part] = log_sums - label_scores, log_sums - true_scores
         subtract_labels(labels, scores, ids[part])
-        if of_bias is not None:
-            of_bias += scores.sum(0)
+        if bias_gradient is not None:
+            bias_gradient += scores.sum(0)
         real[part] = scores
     logits[len(ids) :] = 0.0
     return objectives.sum(), likelihoods.sum()
@@ -481,7 +486,13 @@ def simcut_loss_on_cpu(
 
 
 def _become_gradient_of_cut(
-    logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels, weight: float
+    logits: Tensor,
+    bias: Tensor | None,
+    bias_gradient: Tensor | None,
+    *,
+    ids: Tensor,
+    labels: SmoothedLabels,
+    weight: float,
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: N rows of whole sentences, N of their cut copies; the first of each have these ids."""
     one, other = logits.chunk(2)
@@ -490,32 +501,38 @@ def _become_gradient_of_cut(
     first, second = one[: len(ids)], other[: len(ids)]
     for part in parts(first, share=_SHARE):
         p, q = _widened(first[part], bias), _widened(second[part], bias)
-        of_truth = p.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
-        of_labels = labels.mean_of(p, of_truth)
+        true_scores = p.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+        label_scores = labels.mean_of(p, true_scores)
         difference = p - q  # of logits, then of log-probabilities
-        of_p, of_q = _become_probabilities(p), _become_probabilities(q)
-        difference -= (of_p - of_q).unsqueeze(-1)
+        p_log_sums, q_log_sums = _become_probabilities(p), _become_probabilities(q)
+        difference -= (p_log_sums - q_log_sums).unsqueeze(-1)
         distance = (p * difference).sum(-1, keepdim=True)  # KL(P || Q)
-        objectives[part] = of_p - of_labels + weight * distance.squeeze(-1)
-        likelihoods[part] = of_p - of_truth
-        of_second = q.sub_(p).mul_(weight)
+        objectives[part] = p_log_sums - label_scores + weight * distance.squeeze(-1)
+        likelihoods[part] = p_log_sums - true_scores
+        second_gradient = q.sub_(p).mul_(weight)
         # p (1 + weight (difference - distance)), less the labels
-        of_first = difference.sub_(distance).mul_(weight).add_(1.0).mul_(p)
-        subtract_labels(labels, of_first, ids[part])
-        for rows, gradient in ((first, of_first), (second, of_second)):
-            if of_bias is not None:
-                of_bias += gradient.sum(0)
+        first_gradient = difference.sub_(distance).mul_(weight).add_(1.0).mul_(p)
+        subtract_labels(labels, first_gradient, ids[part])
+        for rows, gradient in ((first, first_gradient), (second, second_gradient)):
+            if bias_gradient is not None:
+                bias_gradient += gradient.sum(0)
             rows[part] = gradient
     one[len(ids) :] = other[len(ids) :] = 0.0
     return objectives.sum(), likelihoods.sum()
 
 
 def _become_gradient_of_r_drop(
-    logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, *, ids: Tensor, labels: SmoothedLabels, factor: float
+    logits: Tensor,
+    bias: Tensor | None,
+    bias_gradient: Tensor | None,
+    *,
+    ids: Tensor,
+    labels: SmoothedLabels,
+    factor: float,
 ) -> tuple[Tensor, Tensor]:
     """See `_BecomeGradient`: N rows of the first prediction, N of the second; the first of each have these ids."""
     one, other = logits.chunk(2)
-    sums = native_loss([one, other], bias, of_bias, Labels(ids, *labels), factor)
+    sums = native_loss([one, other], bias, bias_gradient, Labels(ids, *labels), factor)
     if sums is not None:
         one[len(ids) :] = other[len(ids) :] = 0.0
         return sums[0].sum(), sums[1].sum()
@@ -525,25 +542,25 @@ def _become_gradient_of_r_drop(
     for part in parts(first, share=_SHARE):
         truth = ids[part].unsqueeze(-1)
         p, q = _widened(first[part], bias), _widened(second[part], bias)
-        of_truth = (p.gather(-1, truth) + q.gather(-1, truth)).squeeze(-1)
-        of_labels = labels.mean_of(p, p.gather(-1, truth).squeeze(-1))
-        of_labels += labels.mean_of(q, q.gather(-1, truth).squeeze(-1))
+        true_scores = (p.gather(-1, truth) + q.gather(-1, truth)).squeeze(-1)
+        label_scores = labels.mean_of(p, p.gather(-1, truth).squeeze(-1))
+        label_scores += labels.mean_of(q, q.gather(-1, truth).squeeze(-1))
         difference = p - q  # of logits, then of log-probabilities
-        of_p, of_q = _become_probabilities(p), _become_probabilities(q)
-        difference -= (of_p - of_q).unsqueeze(-1)
+        p_log_sums, q_log_sums = _become_probabilities(p), _become_probabilities(q)
+        difference -= (p_log_sums - q_log_sums).unsqueeze(-1)
         from_p = (p * difference).sum(-1, keepdim=True)  # KL(P || Q)
         from_q = (q * difference).sum(-1, keepdim=True)  # - KL(Q || P)
-        log_sums = of_p + of_q
-        objectives[part] = log_sums - of_labels + factor * (from_p - from_q).squeeze(-1)
-        likelihoods[part] = 0.5 * (log_sums - of_truth)
+        log_sums = p_log_sums + q_log_sums
+        objectives[part] = log_sums - label_scores + factor * (from_p - from_q).squeeze(-1)
+        likelihoods[part] = 0.5 * (log_sums - true_scores)
         between = (p - q).mul_(factor)
         # p (1 + factor (difference - from_p)) + between, and the same for q with the opposite signs
-        of_first = (difference - from_p).mul_(factor).add_(1.0).mul_(p).add_(between)
-        of_second = difference.sub_(from_q).mul_(-factor).add_(1.0).mul_(q).sub_(between)
-        for rows, gradient in ((first, of_first), (second, of_second)):
+        first_gradient = (difference - from_p).mul_(factor).add_(1.0).mul_(p).add_(between)
+        second_gradient = difference.sub_(from_q).mul_(-factor).add_(1.0).mul_(q).sub_(between)
+        for rows, gradient in ((first, first_gradient), (second, second_gradient)):
             subtract_labels(labels, gradient, ids[part])
-            if of_bias is not None:
-                of_bias += gradient.sum(0)
+            if bias_gradient is not None:
+                bias_gradient += gradient.sum(0)
             rows[part] = gradient
     one[len(ids) :] = other[len(ids) :] = 0.0
     return objectives.sum(), likelihoods.sum()

@@ -286,7 +286,7 @@ class Lists:
     kernels: Kernels
     positions: Tensor  # (L, at least the longest) int32
     counts: Tensor  # (L,) int32
-    of_rows: Tensor  # (R,) int32: the list of each row
+    row_lists: Tensor  # (R,) int32: the list of each row
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """What each query gathers.
@@ -301,12 +301,12 @@ class Lists:
         num_rows, num_heads, width = queries.shape
         num_groups = keys.size(1)
         # The kernel reads the numbers of a row side by side in memory.
-        of_queries, of_keys, of_values = (
+        queries, keys, values = (
             each if each.stride(2) == 1 and each.stride(1) == width else each.contiguous()
             for each in (queries, keys, values)
         )
         found = torch.empty(num_rows, num_heads * width)
-        inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
+        inputs, stride, results = queries.data_ptr(), queries.stride(0), found.data_ptr()
 
         def compute(first: int, end: int) -> int:
             return self.kernels.attend(
@@ -316,13 +316,13 @@ class Lists:
                 num_groups,
                 num_heads // num_groups,
                 width,
-                of_keys.data_ptr(),
-                of_keys.stride(0),
-                of_values.data_ptr(),
-                of_values.stride(0),
+                keys.data_ptr(),
+                keys.stride(0),
+                values.data_ptr(),
+                values.stride(0),
                 self.positions.data_ptr(),
                 self.positions.stride(0),
-                self.of_rows.data_ptr() + first * 4,
+                self.row_lists.data_ptr() + first * 4,
                 self.counts.data_ptr(),
                 results + first * num_heads * width * 4,
             )
@@ -341,15 +341,15 @@ class Labels(NamedTuple):
 
     ids: Tensor  # (N,) int64, contiguous
     pad_id: int
-    of_truth: float
-    of_each: float
-    of_pad: float
+    truth_weight: float
+    symbol_weight: float
+    pad_weight: float
 
 
 def native_loss(
     predictions: Sequence[Tensor],
     bias: Tensor | None,
-    of_bias: Tensor | None,
+    bias_gradient: Tensor | None,
     labels: Labels,
     factor: float | None = None,
 ) -> tuple[Tensor, Tensor] | None:
@@ -358,7 +358,7 @@ def native_loss(
     Args:
         predictions: their first rows are those of the labels; further ones stay as they are.
         bias: (V,), added to the logits.
-        of_bias: (V,) float32; the sum of the gradients is added to it.
+        bias_gradient: (V,) float32; the sum of the gradients is added to it.
         labels: of the first rows.
         factor: of both KL divergences of two predictions, which are added to both cross-entropies (Liang et al. 2021,
             section 2.1); None: there is one prediction.
@@ -382,7 +382,7 @@ def native_loss(
 
     def compute(first: int, end: int) -> int:
         workspaces = torch.empty(num_workspaces, -(-width // _LANES) * _LANES)
-        sums = None if of_bias is None else sums_of_parts.setdefault(first, torch.zeros(width))
+        sums = None if bias_gradient is None else sums_of_parts.setdefault(first, torch.zeros(width))
         kernel(
             *(one.data_ptr() + first * row_bytes for one in predictions),
             is_narrow,
@@ -401,8 +401,8 @@ def native_loss(
 
     in_parts(len(ids), num_workspaces * len(ids) * width * _WORK_OF_LOGIT, compute)
     for _, sums in sorted(sums_of_parts.items(), key=lambda item: item[0]):
-        assert of_bias is not None
-        of_bias += sums
+        assert bias_gradient is not None
+        bias_gradient += sums
     return results[0], results[1]
 
 
@@ -437,13 +437,13 @@ def native_top_k(scores: Tensor, offsets: Tensor | None, k: int) -> tuple[Tensor
     kernels = find_kernels() if is_readable else None
     if kernels is None or (offsets is not None and offsets.dtype != torch.float32):
         return None
-    of_rows = None if offsets is None else offsets.contiguous()
+    row_offsets = None if offsets is None else offsets.contiguous()
     values = torch.empty(len(scores), k)
     positions = torch.empty(len(scores), k, dtype=torch.int64)
     kernels.top_k(
         scores.data_ptr(),
         *scores.shape,
-        None if of_rows is None else of_rows.data_ptr(),
+        None if row_offsets is None else row_offsets.data_ptr(),
         k,
         values.data_ptr(),
         positions.data_ptr(),

@@ -314,15 +314,15 @@ class NativeSearch:
         given = array("q", chain(lengths, smallest, largest, *sources))
         room = array("q", bytes(8 * num_found * (1 + longest)))  # the lengths, then the ids
         scores = array("f", bytes(4 * num_found))
-        of_given, of_room, of_scores = map(_address, (given, room, scores))
-        of_penalties = penalties.__array_interface__["data"][0]
+        given_address, room_address, scores_address = map(_address, (given, room, scores))
+        penalties_address = penalties.__array_interface__["data"][0]
         whole, owners = self._search(rules, shortlist)
         most = max(1, _MOST_ROWS // beam_size)
         if shortlist is not None:
             most = min(most, _MOST_WITH_SHORTLIST)
         model = self.prepared.model
-        of_source = self._positions(model.source_positions, max(lengths))
-        of_target = self._positions(model.target_positions, longest)
+        source_positions = self._positions(model.source_positions, max(lengths))
+        target_positions = self._positions(model.target_positions, longest)
         question = None if unwanted is None else _Question(unwanted, num_sentences)
 
         def compute(first: int, end: int) -> int:
@@ -332,15 +332,15 @@ class NativeSearch:
                 what = _Search.from_buffer_copy(whole)
                 what.sentences, what.longest = stop - start, longest
                 what.beam, what.num_best, what.ngram = beam_size, num_best, ngram_size
-                what.penalties = of_penalties
-                what.source_positions, what.target_positions = of_source, of_target
-                what.source_lengths = of_given + 8 * start
-                what.min_lengths = of_given + 8 * (num_sentences + start)
-                what.max_lengths = of_given + 8 * (2 * num_sentences + start)
-                what.source_ids = of_given + 8 * (3 * num_sentences + place)
-                what.lengths = of_room + 8 * start * num_best
-                what.ids = of_room + 8 * (num_found + start * num_best * longest)
-                what.scores = of_scores + 4 * start * num_best
+                what.penalties = penalties_address
+                what.source_positions, what.target_positions = source_positions, target_positions
+                what.source_lengths = given_address + 8 * start
+                what.min_lengths = given_address + 8 * (num_sentences + start)
+                what.max_lengths = given_address + 8 * (2 * num_sentences + start)
+                what.source_ids = given_address + 8 * (3 * num_sentences + place)
+                what.lengths = room_address + 8 * start * num_best
+                what.ids = room_address + 8 * (num_found + start * num_best * longest)
+                what.scores = scores_address + 4 * start * num_best
                 if question is not None:
                     what.is_unwanted = question.is_unwanted[start:stop].ctypes.data
                     if first == 0:  # this part is computed in the calling thread
@@ -360,8 +360,8 @@ class NativeSearch:
             (tuple(room[start : start + length]), score)
             for start, length, score in zip(starts, room[:num_found], scores, strict=True)
         ]
-        of_sentences = (found[first : first + num_best] for first in range(0, num_found, num_best))
-        return [[one for one in each if one[0]] for each in of_sentences]
+        found_by_sentence = (found[first : first + num_best] for first in range(0, num_found, num_best))
+        return [[one for one in each if one[0]] for each in found_by_sentence]
 
     def _search(self, rules: Rules, shortlist: Shortlisted | None) -> tuple[_Search, list[Any]]:
         """What is the same for all sentences, and the owners of the memory to which it points.
@@ -369,8 +369,8 @@ class NativeSearch:
         It is kept, because each call with the same rules needs it.
         """
         pieces = rules.byte_pieces
-        of_shortlist = () if shortlist is None else (*map(id, shortlist[:3]), *shortlist[3:])
-        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces), *of_shortlist)
+        shortlist_key = () if shortlist is None else (*map(id, shortlist[:3]), *shortlist[3:])
+        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces), *shortlist_key)
         if (found := self.searches.get(key)) is not None:
             return found
         banned = array("q", rules.banned_ids)

@@ -119,10 +119,10 @@ def orthogonalised(matrices: Tensor, group: dict[str, Any]) -> Tensor:
 
 def _batches(matrices: Iterable[Tensor]) -> Iterator[list[Tensor]]:
     """Matrices of one shape in lists that are not too long."""
-    of_shape = defaultdict(list)
+    by_shape = defaultdict(list)
     for one in matrices:
-        of_shape[one.shape].append(one)
-    for alike in of_shape.values():
+        by_shape[one.shape].append(one)
+    for alike in by_shape.values():
         # More numbers would not fit into the cache of a CPU; on a GPU, they would take much memory.
         together = 1 << 20 if alike[0].device.type == "cpu" else 1 << 26
         length = max(1, together // alike[0].numel())

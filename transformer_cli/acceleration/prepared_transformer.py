@@ -116,13 +116,13 @@ def prepare_quantised(layers: Sequence[AnyLinear], *, scales: Sequence[float] = 
     A compiled kernel computes this if there is one (kernels/linear.c), else PyTorch, with the same bits.
     """
     weight, bias = _joined(layers, scales)
-    of_outputs = _largest(weight) / 127.0  # (outputs, 1)
-    integers = (weight / of_outputs).round().to(torch.int8)  # (outputs, D)
-    of_outputs = of_outputs.squeeze(1)
-    bias = torch.zeros_like(of_outputs) if bias is None else bias
+    output_scales = _largest(weight) / 127.0  # (outputs, 1)
+    integers = (weight / output_scales).round().to(torch.int8)  # (outputs, D)
+    output_scales = output_scales.squeeze(1)
+    bias = torch.zeros_like(output_scales) if bias is None else bias
     kernels = find_kernels()
     if kernels is not None:
-        return NativeLinear(kernels, integers, of_outputs, bias, has_relu=has_relu)
+        return NativeLinear(kernels, integers, output_scales, bias, has_relu=has_relu)
     columns, finish = integers.t(), Tensor.relu_ if has_relu else unchanged
 
     def multiply(x: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def prepare_quantised(layers: Sequence[AnyLinear], *, scales: Sequence[float] = 
         rounded = (x * _factor(largest)).round_().to(torch.int8)
         scaled = torch._int_mm(rounded, columns) * (largest / 127.0)
         # In this order, and not as one operation that rounds once, because the kernel does the same.
-        return finish(scaled.mul_(of_outputs).add_(bias))
+        return finish(scaled.mul_(output_scales).add_(bias))
 
     return multiply
 
@@ -222,8 +222,8 @@ class PreparedAttention:
 
 def _rotated(heads: Tensor, rotation: Rotation, length: int) -> Tensor:
     """(N * length, H, K) to the same shape."""
-    of_sequences = heads.unflatten(0, (-1, length)).transpose(1, 2)
-    return rotate(of_sequences, rotation).transpose(1, 2).flatten(0, 1)
+    sequences = heads.unflatten(0, (-1, length)).transpose(1, 2)
+    return rotate(sequences, rotation).transpose(1, 2).flatten(0, 1)
 
 
 class PreparedFeedForward:
@@ -328,17 +328,17 @@ class PreparedDecoderLayer:
         if self.ssru is not None:
             found = self.ssru.step(inner, cells, number)
         else:
-            of_target = self.self_attention
-            assert of_target is not None
-            found = of_target.output(reading.read_target(number, of_target.heads(inner, rotation, 1)))
+            self_attention = self.self_attention
+            assert self_attention is not None
+            found = self_attention.output(reading.read_target(number, self_attention.heads(inner, rotation, 1)))
         x = self.add(x, found, self.target_norm)
 
-        of_source = self.cross_attention
+        cross_attention = self.cross_attention
         inner = self.cross_attention_norm(x) if self.is_pre else x
-        queries = of_source.project(inner).view(len(x), -1, of_source.width)  # (R, H, K)
-        if of_source.is_normed:
-            queries = of_source.module.query_norm(queries) * of_source.factor
-        x = self.add(x, of_source.output(reading.read_source(number, queries)), self.cross_attention_norm)
+        queries = cross_attention.project(inner).view(len(x), -1, cross_attention.width)  # (R, H, K)
+        if cross_attention.is_normed:
+            queries = cross_attention.module.query_norm(queries) * cross_attention.factor
+        x = self.add(x, cross_attention.output(reading.read_source(number, queries)), self.cross_attention_norm)
 
         inner = self.feed_forward_norm(x) if self.is_pre else x
         return self.add(x, self.feed_forward(inner), self.feed_forward_norm)
@@ -428,8 +428,8 @@ class PreparedTransformer:
             if self.kernels is None:
                 read = read_sources(source_mask, len(x))
             else:
-                of_positions = torch.arange(len(x), dtype=torch.int32).repeat_interleave(x.size(1))
-                read = lists_of_sources(self.kernels, source_ids.shape, source_mask, of_positions).attend
+                row_lists = torch.arange(len(x), dtype=torch.int32).repeat_interleave(x.size(1))
+                read = lists_of_sources(self.kernels, source_ids.shape, source_mask, row_lists).attend
             for layer in self.encoder:
                 x = layer(x, read, rotation)
             return self.encoder_norm(x)
@@ -492,14 +492,14 @@ class PreparedDecoderState:
 _ROOM_IN_LISTS = 32  # steps for which new lists have room; full ones double
 
 
-def lists_of_sources(kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None, of_rows: Tensor) -> Lists:
+def lists_of_sources(kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None, row_lists: Tensor) -> Lists:
     """For each source the list of its real positions; shape and mask are (B, S)."""
     num_sources, length = shape
     positions = torch.arange(num_sources * length, dtype=torch.int32).view(num_sources, length)
     if source_mask is None:
-        return Lists(kernels, positions, torch.full((num_sources,), length, dtype=torch.int32), of_rows)
+        return Lists(kernels, positions, torch.full((num_sources,), length, dtype=torch.int32), row_lists)
     real_first = source_mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-    return Lists(kernels, positions.gather(1, real_first), source_mask.sum(1, dtype=torch.int32), of_rows)
+    return Lists(kernels, positions.gather(1, real_first), source_mask.sum(1, dtype=torch.int32), row_lists)
 
 
 class ListedDecoding:
@@ -522,8 +522,8 @@ class ListedDecoding:
         self._kernels, num_sources = kernels, len(memory)
         rows = memory.flatten(0, 1)
         self._sources = [layer.cross_attention.keys_and_values(rows) for layer in layers]
-        of_rows = torch.arange(num_sources, dtype=torch.int32)
-        self._source_lists = lists_of_sources(kernels, memory.shape[:2], source_mask, of_rows)
+        row_lists = torch.arange(num_sources, dtype=torch.int32)
+        self._source_lists = lists_of_sources(kernels, memory.shape[:2], source_mask, row_lists)
         # Of each layer (room, G, K), in the order in which positions were appended; None before the first one.
         self._keys: list[Tensor | None] = [None] * len(layers)
         self._values: list[Tensor | None] = [None] * len(layers)
@@ -566,4 +566,4 @@ class ListedDecoding:
         self._positions = self._positions[rows]
         if not keeps_sources:
             lists = self._source_lists
-            self._source_lists = Lists(lists.kernels, lists.positions, lists.counts, lists.of_rows[rows])
+            self._source_lists = Lists(lists.kernels, lists.positions, lists.counts, lists.row_lists[rows])

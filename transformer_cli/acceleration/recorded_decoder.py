@@ -52,17 +52,17 @@ class RecordedSteps:
     def __init__(self, model: TransformerOnGpu, recorder_on: Callable[[torch.device], Record] = recorder_on) -> None:
         self._model = model
         self._recorder_on = recorder_on
-        self._of_threads = threading.local()
+        self._thread_local = threading.local()
 
     def start(self, memory: Tensor, source_mask: Tensor | None) -> DecoderState:
         """See `Transformer.start_decoding`; a search ends before the next one of its thread starts."""
         has_tokens = source_mask is None or is_known_to_have_tokens(source_mask)
         if not has_tokens or memory.size(1) == 0:  # too rare for a recording
             return self._model.start_decoding(memory, source_mask)
-        buffers: _Buffers | None = getattr(self._of_threads, "buffers", None)
+        buffers: _Buffers | None = getattr(self._thread_local, "buffers", None)
         if buffers is None:
             recorder_on = partial(self._recorder_on, memory.device)
-            buffers = self._of_threads.buffers = _Buffers(self._model, recorder_on)
+            buffers = self._thread_local.buffers = _Buffers(self._model, recorder_on)
         return _RecordedState(self._model, memory, source_mask, buffers)
 
 

@@ -157,7 +157,7 @@ def _differences(configs: Sequence[Config]) -> dict[str, list[Any]]:
     flat = [flat_settings(config.model_dump(mode="json")) for config in configs]
     names = dict.fromkeys(name for settings in flat for name in settings if name != "name")
     values = {name: [settings.get(name) for settings in flat] for name in names}
-    return {name: of_runs for name, of_runs in values.items() if _differ(of_runs)}
+    return {name: run_values for name, run_values in values.items() if _differ(run_values)}
 
 
 def _differ(values: Sequence[Any]) -> bool:

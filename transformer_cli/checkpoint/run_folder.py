@@ -122,7 +122,7 @@ class RunFolder:
         return any(map(isfile, (self.config_file, self.log_file, self.environment_file)))
 
     @classmethod
-    def of_checkpoint(cls, checkpoint: Path) -> "RunFolder | None":
+    def containing(cls, checkpoint: Path) -> "RunFolder | None":
         """The run that a checkpoint folder lies in; None for a checkpoint that was copied elsewhere."""
         is_in_run = checkpoint.absolute().parent.name == CHECKPOINTS
         return cls(checkpoint.parent.parent) if is_in_run else None
@@ -134,7 +134,7 @@ class RunFolder:
 
 def name_of_run(folder: Path, runs_folder: Path = RUNS) -> str:
     """What a person types to name a run, or a checkpoint of one: its name if it lies in `runs_folder`, else the path of its folder."""
-    run = RunFolder.of_checkpoint(folder)
+    run = RunFolder.containing(folder)
     path = folder if run is None else run.path
     is_in_folder = path.absolute().parent == runs_folder.absolute()
     return path.name if is_in_folder else str(path)

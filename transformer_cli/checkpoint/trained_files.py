@@ -284,7 +284,7 @@ class TrainedFiles:
     @property
     def run(self) -> RunFolder | None:
         """The run to which the checkpoint belongs; None if it was copied elsewhere."""
-        return RunFolder.of_checkpoint(self.checkpoint.folder)
+        return RunFolder.containing(self.checkpoint.folder)
 
     @property
     def is_demonstration(self) -> bool:
@@ -401,7 +401,7 @@ def converted_files(checkpoint: Checkpoint, library: str, layout: str, convert: 
 
 
 def _folder(checkpoint: Checkpoint, library: str) -> Path:
-    run = RunFolder.of_checkpoint(checkpoint.folder)
+    run = RunFolder.containing(checkpoint.folder)
     if run is not None:
         return run.converted_folder(library)
     folder = checkpoint.folder.absolute()
@@ -430,12 +430,12 @@ def _stored(folder: Path, origin: bytes) -> Files | None:
         return None
 
 
-def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
+def _store(folder: Path, manifest: Manifest, files: Files) -> None:
     """Write the folder, in place of an older one."""
 
     if folder.exists():
         remove([folder])
-    write_folder(folder, files, of_checkpoint, is_marked=True)
+    write_folder(folder, files, manifest, is_marked=True)
 
 
 # Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere.

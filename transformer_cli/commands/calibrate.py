@@ -157,7 +157,7 @@ def calibrated_run(
 
     source, reference = text or (None, None)
     loaded = load_run(run, list(overrides), command="validate --source" if source else "validate")
-    folder = RunFolder.of_checkpoint(loaded.trained.folder)
+    folder = RunFolder.containing(loaded.trained.folder)
     if folder is None:
         raise UsageError(
             f"{loaded.trained.folder}: a checkpoint outside of a run has no place for a calibration",

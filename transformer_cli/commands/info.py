@@ -96,7 +96,7 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     }
     if origin := checked_origin(open_checkpoint(trained.folder)):
         facts["initial_weights"] = origin
-    run_folder = RunFolder.of_checkpoint(trained.folder)
+    run_folder = RunFolder.containing(trained.folder)
     if run_folder is None:
         return trained.config, trained.model, facts
     checkpoints = Checkpoints(run_folder.path)

@@ -229,7 +229,7 @@ def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
     folders: dict[Path, Path] = {}
     for name in names:
         found = find_run(name, runs_folder)
-        folder = (RunFolder.of_checkpoint(found) or RunFolder(found)).path
+        folder = (RunFolder.containing(found) or RunFolder(found)).path
         folders.setdefault(folder.resolve(), folder)
     return [*folders.values()]
 

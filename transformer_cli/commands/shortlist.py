@@ -90,7 +90,7 @@ def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":
     from transformer_cli.data.encoded import EncodedCorpus
     from transformer_cli.data.preparation import TRAIN, num_corpora
 
-    run = RunFolder.of_checkpoint(loaded.trained.folder)
+    run = RunFolder.containing(loaded.trained.folder)
     if run is None:
         raise UsageError(
             f"{loaded.trained.folder}: a shortlist is learned from the training pairs of a run, and this checkpoint lies in none",
@@ -132,7 +132,7 @@ def _compared(loaded: "LoadedRun", shortlist: "Shortlist") -> dict[str, Any]:
     from transformer_cli.data.preparation import VALIDATION
     from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 
-    run = RunFolder.of_checkpoint(loaded.trained.folder)
+    run = RunFolder.containing(loaded.trained.folder)
     path = Path() if run is None else run.data_folder / VALIDATION
     pairs = read_validation_pairs(path) if path.is_file() else []
     pairs = [pair for pair in pairs if pair.direction == 0][:NUM_COMPARED]

@@ -183,7 +183,7 @@ OPTIONS = {
     "--dictionary": "phrase-table",
 }
 """Without the two dashes in front."""
-_OF_LANGUAGES = ("--from", "--source-language", "--to", "--target-language")
+_LANGUAGE_OPTIONS = ("--from", "--source-language", "--to", "--target-language")
 
 
 def options_meant_by(name: str, value: str | None, known: Collection[str]) -> list[str]:
@@ -199,13 +199,13 @@ def options_meant_by(name: str, value: str | None, known: Collection[str]) -> li
     if {"--split", "--source"}.issubset(known) and name in ("input", "in", "i", "file", "input-file"):
         return ["--source"]  # a text in place of a split
     meant = [one for one in (f"--{name}", *meant_by(name, OPTIONS)) if one in known]
-    others = [one for one in meant if one not in _OF_LANGUAGES]
+    others = [one for one in meant if one not in _LANGUAGE_OPTIONS]
     if value is None or len(others) == len(meant):
         return others or meant
     if _is_file(value):
         return others
     is_language = re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) is not None
-    return [one for one in meant if one in _OF_LANGUAGES] if is_language else others or meant
+    return [one for one in meant if one in _LANGUAGE_OPTIONS] if is_language else others or meant
 
 
 def _is_file(value: str) -> bool:
@@ -222,7 +222,7 @@ class _Instead(NamedTuple):
     """Without the two dashes in front."""
     hint: str
     """With OPTION for the option that was typed, and VALUE for its value."""
-    of_file: bool = False
+    needs_file: bool = False
     """Whether only the name of a file as value is meant so."""
 
 
@@ -237,7 +237,7 @@ _INSTEAD = (
         "tgt target trg ref refs reference references gold score-reference",
         "given translations are not read here, and --output would replace that file: tfm likelihood --source SOURCE --target VALUE prints "
         "how probable they are, tfm score OUTPUT VALUE compares the output with them",
-        of_file=True,
+        needs_file=True,
     ),
     _Instead(
         _TRAINED,
@@ -246,14 +246,14 @@ _INSTEAD = (
         "valid-sets train-data prepared-data dataset dataset-name test-file corpora data",
         _TEXTS,
     ),
-    _Instead(_TRAINED, "src tgt trg s t d train valid validation dev test", _TEXTS, of_file=True),
+    _Instead(_TRAINED, "src tgt trg s t d train valid validation dev test", _TEXTS, needs_file=True),
     _Instead(
         _TRAINED,
         "vocab vocabs vocabulary src-vocab tgt-vocab source-vocab target-vocab srcdict tgtdict bpe-codes src-subword-model "
         "tgt-subword-model",
         "the vocabulary is learned from the corpus when the training begins, by tokenizer.kind and tokenizer.vocab_size; one of another "
         "program is not read",
-        of_file=True,
+        needs_file=True,
     ),
     _Instead(
         "train",
@@ -299,7 +299,7 @@ def option_instead(command: str, name: str, value: str | None) -> str:
             for one in _INSTEAD
             if name in one.names.split()
             and (not one.commands or command in one.commands.split())
-            and (not one.of_file or (value is not None and _is_file(value)))
+            and (not one.needs_file or (value is not None and _is_file(value)))
         ),
         "",
     )

@@ -152,7 +152,7 @@ def _unknown(location: Location, settings: dict[str, Any]) -> str:
         source = settings["data"]["source"]
         return f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
     suggestion = _size_of_batches(location, settings) or similar_setting(
-        location, [*known, *_of_corpora(location, settings)]
+        location, [*known, *_corpus_settings(location, settings)]
     )
     return f"{where} is not a setting" + (f"; did you mean {suggestion}?" if suggestion else "")
 
@@ -166,7 +166,7 @@ def _size_of_batches(location: Location, settings: dict[str, Any]) -> str | None
     return f"training.batch_{'tokens' if kind.startswith('token') else 'sentences'}"
 
 
-def _of_corpora(location: Location, settings: dict[str, Any]) -> list[str]:
+def _corpus_settings(location: Location, settings: dict[str, Any]) -> list[str]:
     """The settings of the corpus at this place; none for a place outside of data.corpora."""
     if len(location) < 4 or location[:2] != ("data", "corpora"):
         return []
@@ -285,11 +285,11 @@ def similar_setting(location: Sequence[int | str], known: Sequence[str]) -> str 
     close = difflib.get_close_matches(name, [path.removeprefix(begin) for path in same_section], n=1, cutoff=0.65)
     close = [f"{begin}{one}" for one in close]
     elsewhere = [path for path in known if path.split(".")[-1] == name]
-    of_other_program = [path for path in known if path == meant]
+    equivalents = [path for path in known if path == meant]
     # A section of this name, such as data, is not what a setting is mistaken for.
     sections = {path.rpartition(".")[0] for path in known}
     settings = [path for path in elsewhere if path not in sections]
-    return next(iter([*of_other_program, *settings, *close, *elsewhere]), None)
+    return next(iter([*equivalents, *settings, *close, *elsewhere]), None)
 
 
 def setting_called(name: str) -> str | None:

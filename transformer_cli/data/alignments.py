@@ -108,18 +108,18 @@ def links_of_tokens(
     words = [word_spans(text) for text in texts]
     if sizes != (len(words[0]), len(words[1])):
         return []
-    of_words: list[dict[int, list[int]]] = []
+    token_positions: list[dict[int, list[int]]] = []
     for text, tokenizer, spans in zip(texts, tokenizers, words, strict=True):
         tokens: dict[int, list[int]] = {}
-        for position, of_token in enumerate(words_at(tokenizer.spans(text), spans)):
-            for word in of_token:
+        for position, token_words in enumerate(words_at(tokenizer.spans(text), spans)):
+            for word in token_words:
                 tokens.setdefault(word, []).append(position)
-        of_words.append(tokens)
+        token_positions.append(tokens)
     found = {
         (target, source + num_tags)
         for source_word, target_word in pairs
-        for source in of_words[0].get(source_word, ())
-        for target in of_words[1].get(target_word, ())
+        for source in token_positions[0].get(source_word, ())
+        for target in token_positions[1].get(target_word, ())
     }
     return [position for link in sorted(found) for position in link]
 
@@ -132,6 +132,6 @@ def linked_positions(links: Sequence[NDArray[np.integer]], shape: tuple[int, int
         shape: B, T and S.
     """
     found = np.zeros(shape, bool)
-    for row, of_pair in enumerate(links):
-        found[row, of_pair[0::2], of_pair[1::2]] = True
+    for row, pair_links in enumerate(links):
+        found[row, pair_links[0::2], pair_links[1::2]] = True
     return found

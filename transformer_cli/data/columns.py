@@ -346,13 +346,13 @@ def _are_in_another_script(titles: Sequence[str], rows: Sequence[Sequence[str]])
         return False
     if any(_is_closed(title) or len(title.split()) > _MAX_WORDS for title in titles):
         return False
-    of_columns = [
+    column_scripts = [
         {script_of_letters(cell) for cell in cells}
         for cells, own in zip(zip(*below, strict=True), scripts, strict=True)
         if own
     ]
-    return any(script in found for found in of_columns) and any(
-        found - {""} and script not in found for found in of_columns
+    return any(script in found for found in column_scripts) and any(
+        found - {""} and script not in found for found in column_scripts
     )
 
 

@@ -283,11 +283,11 @@ def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords:
     is_written = all(has_endings(direction.target) for direction in data.directions)
     for rows in batches:
         for number, count in enumerate(counts):
-            of_direction = rows
+            direction_rows = rows
             if len(counts) > 1:
                 places = np.flatnonzero(numbers_of(rows.column("direction")) == number)
-                of_direction = rows.take(number_column(places, pa.int64()))
-            sources = of_direction.column("source")
+                direction_rows = rows.take(number_column(places, pa.int64()))
+            sources = direction_rows.column("source")
             if count.knows_possessed:
                 likely = compute.match_substring_regex(sources, MAY_POSSESS)
                 count.add_possessed(sources.filter(likely).to_pylist())

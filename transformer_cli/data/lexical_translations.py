@@ -101,12 +101,12 @@ def _expected_links(
         for places, firsts in located:
             if not len(places):
                 continue
-            of_cells = probabilities[places]
-            totals = np.add.reduceat(of_cells, firsts)
+            cell_probabilities = probabilities[places]
+            totals = np.add.reduceat(cell_probabilities, firsts)
             sizes = np.diff(firsts, append=len(places))
-            counts += np.bincount(places, of_cells / np.repeat(totals, sizes), minlength=len(codes))
-        of_sources = np.bincount(sources, counts)
-        probabilities = counts / of_sources[sources]
+            counts += np.bincount(places, cell_probabilities / np.repeat(totals, sizes), minlength=len(codes))
+        source_counts = np.bincount(sources, counts)
+        probabilities = counts / source_counts[sources]
     return codes, counts
 
 

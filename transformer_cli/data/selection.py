@@ -128,18 +128,18 @@ def alterations(rules: CleaningConfig) -> Iterator[tuple[str, Alteration]]:
     # Control characters first: removing one can bring a letter and its accent together, which NFC
     # then joins. In this order, cleaning a second time changes nothing.
     if rules.remove_control_characters:
-        yield "remove_control_characters", of_both_sides(remove_control_characters)
+        yield "remove_control_characters", on_both_sides(remove_control_characters)
     if rules.normalize_invisible:
         # A target keeps its no-break spaces, which a translation shall have. Where pairs are read in both directions, a
         # text is changed where it is the source, and stays where it is the target.
         yield ("normalize_invisible", lambda source, target: (normalize_invisible(source), target))
     if rules.normalize_unicode:
-        yield "normalize_unicode", of_both_sides(compose)
+        yield "normalize_unicode", on_both_sides(compose)
     if rules.join_white_space:  # last: other spaces are plain ones now, and there may be two where a sign has stood
-        yield "join_white_space", of_both_sides(with_single_spaces)
+        yield "join_white_space", on_both_sides(with_single_spaces)
 
 
-def of_both_sides(alter: Callable[[str], str]) -> Alteration:
+def on_both_sides(alter: Callable[[str], str]) -> Alteration:
     """A rule that changes source and target alike."""
     return lambda source, target: (alter(source), alter(target))
 

@@ -216,8 +216,8 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
         found = _table(tables[0], str(folder), facts, others=tables[1:])
         splits = _splits_by_name(path.name for path in tables)
         if any(splits.values()):
-            [of_all] = found.data.corpora
-            corpora = [of_all.model_copy(update={"path": str(path), "split": splits[path.name]}) for path in tables]
+            [template] = found.data.corpora
+            corpora = [template.model_copy(update={"path": str(path), "split": splits[path.name]}) for path in tables]
             found = replace(found, data=found.data.model_copy(update={"corpora": corpora}))
     else:
         found_files = ", ".join(map(_name_and_length, files[:8])) or "nothing"
@@ -230,8 +230,8 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
     read = {
         path.resolve()
         for index in range(len(found.data.corpora))
-        for of_corpus in find_files(found.data, index)
-        for path in (of_corpus.source, of_corpus.target)
+        for corpus_files in find_files(found.data, index)
+        for path in (corpus_files.source, corpus_files.target)
     }
     return replace(found, left_out=[one.name for one in files if one.resolve() not in read])
 
@@ -275,8 +275,8 @@ def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundC
     _require_no_fields(facts)
     whole = {name: both for name, both in sides.items() if len(both) == 2}
     first = next(iter(whole.values()))
-    of_folder = [path for both in whole.values() for path in both.values()]
-    encoding, how = encoding_of(of_folder, facts.encoding)
+    text_files = [path for both in whole.values() for path in both.values()]
+    encoding, how = encoding_of(text_files, facts.encoding)
     spoken = {name: _spoken_in(path, encoding) for name, path in first.items()}
     source, target = _sides(spoken, facts)
     splits = _splits_by_name(whole)
@@ -300,8 +300,8 @@ def _splits_by_name(names: Iterable[str]) -> dict[str, SplitName | None]:
     held_out = {split for split in named.values() if split in ("validation", "test")}
     if not held_out or held_out.issuperset(named.values()):
         return dict.fromkeys(named)
-    of_others: SplitName | None = "train" if "validation" in held_out else None
-    return {name: split if split in held_out else of_others for name, split in named.items()}
+    other_split: SplitName | None = "train" if "validation" in held_out else None
+    return {name: split if split in held_out else other_split for name, split in named.items()}
 
 
 def _sides(spoken: dict[str, tuple[str, str | None]], facts: GivenFacts) -> list[str]:

@@ -503,8 +503,8 @@ def _word_samplers(
     if training.bpe_dropout is None and training.unigram_alpha is None:
         return None
     source, target = tokenizers
-    of_source = _word_sampler(source, training)
-    return of_source, of_source if target is source else _word_sampler(target, training)
+    source_sampler = _word_sampler(source, training)
+    return source_sampler, source_sampler if target is source else _word_sampler(target, training)
 
 
 def _word_sampler(tokenizer: Tokenizer, training: TrainingConfig) -> WordSampler:

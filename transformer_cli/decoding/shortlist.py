@@ -114,7 +114,7 @@ def shortlist_content(
 
 def shortlist_path(checkpoint: Path) -> Path:
     """Where the shortlist of a checkpoint lies: in the run folder; beside a checkpoint that was copied elsewhere."""
-    run = RunFolder.of_checkpoint(checkpoint)
+    run = RunFolder.containing(checkpoint)
     folder = checkpoint.absolute()
     return folder.with_name(f"{folder.name}.{FILE_NAME}") if run is None else run.path / FILE_NAME
 

@@ -119,7 +119,7 @@ def training_sources(config: Config, checkpoint: Path) -> EncodedCorpus | None:
     Args:
         checkpoint: the folder of the checkpoint, in the folder of its run or elsewhere.
     """
-    run = RunFolder.of_checkpoint(checkpoint)
+    run = RunFolder.containing(checkpoint)
     is_streamed = bool(getattr(config.data, "streaming", False))
     if run is None or is_streamed or not (run.data_folder / TRAIN).is_file():
         return None
@@ -136,13 +136,13 @@ def rarest_word_frequencies(pipeline: TextPipeline, texts: Sequence[str], traini
         texts: sources, not normalised.
     """
     words = [_words(pipeline, pipeline.normalize_source(text)) for text in texts]
-    sought = {word for of_text in words for word in of_text}
+    sought = {word for text_words in words for word in text_words}
     counts: Counter[str] = Counter()
     decode = pipeline.source_tokenizer.decode
     for index in range(len(training)):
         text = decode(map(int, training[index].source_ids))
         counts.update(word for word in _words(pipeline, text) if word in sought)
-    return [min((counts[word] for word in of_text), default=0) for of_text in words]
+    return [min((counts[word] for word in text_words), default=0) for text_words in words]
 
 
 def _words(pipeline: TextPipeline, text: str) -> list[str]:

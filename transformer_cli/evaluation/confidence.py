@@ -195,7 +195,7 @@ def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
     Equal numbers get the mean of their ranks.
     """
     ranks = [_ranks(np.asarray(numbers)) for numbers in (first, second)]
-    centred = [of_list - of_list.mean() for of_list in ranks]
+    centred = [list_ranks - list_ranks.mean() for list_ranks in ranks]
     spread = math.sqrt(float((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
     return float((centred[0] * centred[1]).sum()) / spread if spread else math.nan
 

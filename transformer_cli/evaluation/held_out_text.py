@@ -68,7 +68,7 @@ def whose_data_are_missing(loaded: LoadedRun) -> str:
 
 def _warn_of_other_data(loaded: LoadedRun, split: SplitName) -> None:
     """Warn if the files of the split have changed since the training: scores cannot be compared with earlier ones."""
-    run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
+    run_folder = RunFolder.containing(loaded.trained.folder)
     if run_folder is None:
         return
     if (trained_on := run_folder.data_of_training()) is None:

@@ -174,7 +174,7 @@ def report_page(
     Args:
         facts: names and values for the head of the page.
     """
-    run = RunFolder.of_checkpoint(loaded.trained.folder)
+    run = RunFolder.containing(loaded.trained.folder)
     page = Page(
         title=f"{loaded.trained.name}: {report.parts[0].direction}",
         facts=facts,

@@ -253,11 +253,11 @@ def resampled_scores(metric: Metric, statistics: Sequence[Sequence[float]]) -> N
     """
     rng = np.random.default_rng(SEED)
     # float32, because sacrebleu adds up in float32.
-    of_sentences = np.array(statistics, dtype=np.float32)
+    sentence_statistics = np.array(statistics, dtype=np.float32)
     scores = np.empty(NUM_SAMPLES)
     for number in range(NUM_SAMPLES):
-        drawn = rng.choice(len(of_sentences), size=len(of_sentences), replace=True)
-        scores[number] = metric._compute_score_from_stats(of_sentences[drawn].sum(0)).score
+        drawn = rng.choice(len(sentence_statistics), size=len(sentence_statistics), replace=True)
+        scores[number] = metric._compute_score_from_stats(sentence_statistics[drawn].sum(0)).score
     return scores
 
 
@@ -279,10 +279,10 @@ def paired_p_value(scores: NDArray[np.float64], others: NDArray[np.float64], dif
         others: those of the other system, of the same draws.
         difference: of the scores on the whole corpus.
     """
-    of_samples = np.abs(scores - others)
-    if not of_samples.any():
+    sample_differences = np.abs(scores - others)
+    if not sample_differences.any():
         return 1.0
-    by_chance = of_samples - of_samples.mean()
+    by_chance = sample_differences - sample_differences.mean()
     return float((np.sum(by_chance > abs(difference)) + 1) / (len(by_chance) + 1))
 
 

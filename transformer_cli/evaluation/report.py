@@ -47,17 +47,17 @@ def word_differences(
     joint = " " if has_spaces else ""
     sides = [text.split() if has_spaces else _characters(text) for text in (reference, hypothesis)]
     blocks = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False).get_opcodes()
-    of_reference = [
+    reference_runs = [
         MarkedWords(joint.join(sides[0][first:last]), kind == "equal")
         for kind, first, last, _, _ in blocks
         if first < last
     ]
-    of_hypothesis = [
+    hypothesis_runs = [
         MarkedWords(joint.join(sides[1][first:last]), kind == "equal")
         for kind, _, _, first, last in blocks
         if first < last
     ]
-    return of_reference, of_hypothesis
+    return reference_runs, hypothesis_runs
 
 
 def _characters(text: str) -> list[str]:

@@ -41,7 +41,8 @@ def scores_of_seeds(measured: Sequence[Sequence[Measurement]]) -> list[SeedScore
         measured: for each of at least two seeds the same scores, on the same sentences.
     """
     return [
-        SeedScores(of_seeds[0].name, [each.value() for each in of_seeds]) for of_seeds in zip(*measured, strict=True)
+        SeedScores(measurements[0].name, [each.value() for each in measurements])
+        for measurements in zip(*measured, strict=True)
     ]
 
 

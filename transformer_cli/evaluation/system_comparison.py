@@ -47,23 +47,23 @@ def randomized_p_value(
         statistics: of each sentence of one system, as the metric extracts them.
         others: those of the other system, on the same sentences.
     """
-    of_sentences, of_others = np.array(statistics), np.array(others)
-    difference = abs(_score(metric, of_sentences.sum(0)) - _score(metric, of_others.sum(0)))
-    of_trials = np.array(
+    own_statistics, other_statistics = np.array(statistics), np.array(others)
+    difference = abs(_score(metric, own_statistics.sum(0)) - _score(metric, other_statistics.sum(0)))
+    trial_differences = np.array(
         [
             abs(_score(metric, mixed) - _score(metric, opposite))
-            for is_exchanged in _exchanges(len(of_sentences))
+            for is_exchanged in _exchanges(len(own_statistics))
             for mixed, opposite in zip(
-                is_exchanged @ of_others + ~is_exchanged @ of_sentences,
-                ~is_exchanged @ of_others + is_exchanged @ of_sentences,
+                is_exchanged @ other_statistics + ~is_exchanged @ own_statistics,
+                ~is_exchanged @ other_statistics + is_exchanged @ own_statistics,
                 strict=True,
             )
         ]
     )
-    if not of_trials.any():
+    if not trial_differences.any():
         return 1.0
-    num_different = int((of_sentences != of_others).any(1).sum())
-    p_value = float((np.sum(of_trials > difference) + 1) / (len(of_trials) + 1))
+    num_different = int((own_statistics != other_statistics).any(1).sum())
+    p_value = float((np.sum(trial_differences > difference) + 1) / (len(trial_differences) + 1))
     return max(p_value, 2.0 ** (1 - num_different))
 
 

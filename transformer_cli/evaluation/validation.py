@@ -122,8 +122,8 @@ class ValidationReport:
         if num_words := self.unknown_words.num_words:
             counts = {"unknown": self.unknown_words.num_unknown, "words": num_words}
             figures["unknown_words_of_sources"] = counts
-        of_directions = [report.as_json() for report in self.directions]
-        return figures | ({"directions": of_directions} if of_directions else {})
+        direction_figures = [report.as_json() for report in self.directions]
+        return figures | ({"directions": direction_figures} if direction_figures else {})
 
 
 def validate(
@@ -160,21 +160,21 @@ def validate(
     unknown_words = UnknownWords()
     num_before = 0
     has_several = len(translator.pipeline.data.directions) > 1
-    for of_direction, group in by_direction(translator, pairs):
+    for direction_translator, group in by_direction(translator, pairs):
         here = [i - num_before for i in shown if 0 <= i - num_before < len(group)]
         num_before += len(group)
         translated = range(len(group)) if scores else here
         sources = [group[i].source for i in translated]
-        translations = list(of_direction.translate(sources))
+        translations = list(direction_translator.translate(sources))
         if with_details:
-            translations = _detailed(of_direction, sources, translations)
+            translations = _detailed(direction_translator, sources, translations)
         for translation in translations:
             unknown_words.add(translation)
         texts = [translation.text for translation in translations]
-        report = _report(of_direction, group, translations, scores)
+        report = _report(direction_translator, group, translations, scores)
         reports.append(_with_intervals(report) if with_intervals else report)
         predicted = dict(zip(translated, texts, strict=True))
-        direction = of_direction.pipeline.languages if has_several else None
+        direction = direction_translator.pipeline.languages if has_several else None
         samples += [Sample(*group[i][:2], predicted[i], direction) for i in here]
     num_tokens = sum(report.num_target_tokens for report in reports)
     total = sum(report.negative_log_likelihood for report in reports)
@@ -284,12 +284,12 @@ def mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
     if len(reports) == 1:
         return reports[0].scores
     means = []
-    for of_score in zip(*(report.scores for report in reports), strict=True):
-        value = sum(score.value for score in of_score) / len(of_score)
-        signatures = dict.fromkeys(score.signature for score in of_score)
+    for direction_scores in zip(*(report.scores for report in reports), strict=True):
+        value = sum(score.value for score in direction_scores) / len(direction_scores)
+        signatures = dict.fromkeys(score.signature for score in direction_scores)
         directions = ",".join(str(report.direction) for report in reports)
         signature = f"mean of {directions}|{' / '.join(signatures)}"
-        means.append(Score(of_score[0].name, value, signature))
+        means.append(Score(direction_scores[0].name, value, signature))
     return means
 
 
@@ -439,16 +439,16 @@ def draw_attention(weights: "Tensor", source_tokens: Sequence[str], target_token
     names = (on_one_line(token.strip(), MAX_LABEL) for token in (*source_tokens, *target_tokens))
     # A dollar sign without a backslash would begin a formula.
     labels, families = readable_labels([name.replace("$", r"\$") or "␣" for name in names])
-    of_source, of_target = labels[:num_source], labels[num_source:]
+    source_labels, target_labels = labels[:num_source], labels[num_source:]
     # In inches. The part of the longest label beyond 8 characters gets room of its own; else labels would fill the picture.
-    beside, below = (0.11 * max(0, max(map(len, side)) - 8) for side in (of_target, of_source))
+    beside, below = (0.11 * max(0, max(map(len, side)) - 8) for side in (target_labels, source_labels))
     size = 2.0 + 0.4 * num_source + beside, 1.6 + 0.32 * len(target_tokens) + below
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     axes = figure.add_subplot()
     shown = weights.float().cpu().numpy()
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(num_source), of_source, rotation=60, ha="right")
-    axes.set_yticks(range(len(target_tokens)), of_target)
+    axes.set_xticks(range(num_source), source_labels, rotation=60, ha="right")
+    axes.set_yticks(range(len(target_tokens)), target_labels)
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         label.set_fontfamily(families)
     axes.set_xlabel("source")

@@ -295,9 +295,9 @@ def cell_states(forget: Tensor, added: Tensor) -> Tensor:
     distance = 1
     while distance < added.size(1):
         earlier, newer = added[:, :-distance], added[:, distance:]
-        of_newer = forget[:, distance:]
-        added = torch.cat([added[:, :distance], torch.addcmul(newer, of_newer, earlier)], dim=1)
-        forget = torch.cat([forget[:, :distance], of_newer * forget[:, :-distance]], dim=1)
+        newer_forget = forget[:, distance:]
+        added = torch.cat([added[:, :distance], torch.addcmul(newer, newer_forget, earlier)], dim=1)
+        forget = torch.cat([forget[:, :distance], newer_forget * forget[:, :-distance]], dim=1)
         distance *= 2
     return added
 

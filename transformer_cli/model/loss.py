@@ -21,12 +21,12 @@ class SmoothedLabels(NamedTuple):
     """The probability that a label gives to each symbol of the vocabulary; `SmoothedLabels(pad_id)` is not smoothed."""
 
     pad_id: int
-    of_truth: float = 1.0
-    """Probability of the true symbol, in addition to `of_each`."""
-    of_each: float = 0.0
+    truth_weight: float = 1.0
+    """Probability of the true symbol, in addition to `symbol_weight`."""
+    symbol_weight: float = 0.0
     """Probability of every symbol."""
-    of_pad: float = 0.0
-    """Probability of [PAD], in addition to `of_each`; negative, so that their sum is 0, or 0."""
+    pad_weight: float = 0.0
+    """Probability of [PAD], in addition to `symbol_weight`; negative, so that their sum is 0, or 0."""
 
     @classmethod
     def of(cls, num_symbols: int, pad_id: int, epsilon: float, smoothed_over: SmoothedOver) -> "SmoothedLabels":
@@ -42,17 +42,17 @@ class SmoothedLabels(NamedTuple):
         Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016; "others": The Annotated Transformer.
         """
         if epsilon == 0.0 or smoothed_over == "vocabulary":
-            return cls(pad_id, of_truth=1.0 - epsilon, of_each=epsilon / num_symbols)
-        of_each = epsilon / (num_symbols - 2)
-        return cls(pad_id, of_truth=1.0 - epsilon - of_each, of_each=of_each, of_pad=-of_each)
+            return cls(pad_id, truth_weight=1.0 - epsilon, symbol_weight=epsilon / num_symbols)
+        weight = epsilon / (num_symbols - 2)
+        return cls(pad_id, truth_weight=1.0 - epsilon - weight, symbol_weight=weight, pad_weight=-weight)
 
     def mean_of(self, scores: Tensor, true_scores: Tensor) -> Tensor:
         """The mean of the scores (N, V), weighted with these probabilities, (N,); `true_scores` (N,) are those of the true symbols."""
-        mean = self.of_truth * true_scores
-        if self.of_each:
-            mean += self.of_each * scores.sum(-1)
-        if self.of_pad:
-            mean += self.of_pad * scores[:, self.pad_id]
+        mean = self.truth_weight * true_scores
+        if self.symbol_weight:
+            mean += self.symbol_weight * scores.sum(-1)
+        if self.pad_weight:
+            mean += self.pad_weight * scores[:, self.pad_id]
         return mean
 
 
@@ -75,8 +75,8 @@ def sum_loss(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> Loss
     log_sums = scores.logsumexp(-1)  # log-probabilities are scores minus these
     is_padding = ids == labels.pad_id
     objective, likelihood = (
-        (log_sums - of_labels).masked_fill(is_padding, 0.0).sum()
-        for of_labels in (labels.mean_of(scores, true_scores), true_scores)
+        (log_sums - label_scores).masked_fill(is_padding, 0.0).sum()
+        for label_scores in (labels.mean_of(scores, true_scores), true_scores)
     )
     return LossSums(objective, likelihood.detach())
 
@@ -95,15 +95,15 @@ def symmetric_divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) 
     Source: Kullback and Leibler 1951, equation 2.6.
     """
     log_p, log_q = (at_least_float32(one).log_softmax(-1) for one in (logits, other_logits))
-    of_positions = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, T)
-    return of_positions.masked_fill(~is_real, 0.0).sum()
+    divergences = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, T)
+    return divergences.masked_fill(~is_real, 0.0).sum()
 
 
 def divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
     """KL(P || Q) of softmax(logits) and softmax(other_logits), summed over real positions, in nats; arguments as of `symmetric_divergence`."""
     log_p, log_q = (at_least_float32(one).log_softmax(-1) for one in (logits, other_logits))
-    of_positions = (log_p.exp() * (log_p - log_q)).sum(-1)  # (B, T)
-    return of_positions.masked_fill(~is_real, 0.0).sum()
+    divergences = (log_p.exp() * (log_p - log_q)).sum(-1)  # (B, T)
+    return divergences.masked_fill(~is_real, 0.0).sum()
 
 
 def alignment_loss(weights: Tensor, alignment: Tensor) -> Tensor:

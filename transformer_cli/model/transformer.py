@@ -143,16 +143,16 @@ class Transformer(nn.Module):
 
         A tied table is complete only when its last use is: that of the source embedding is the end of the pass.
         """
-        of_targets = self.target_positions, self.target_embedding_norm
-        of_sources = self.source_positions, self.source_embedding_norm
+        target_parts = self.target_positions, self.target_embedding_norm
+        source_parts = self.source_positions, self.source_embedding_norm
         tables = self.target_embedding or self.output, self.source_embedding or self.output
         parts = (
             self.output,
             self.decoder,
-            *of_targets,
+            *target_parts,
             tables[0],
             self.encoder,
-            *of_sources,
+            *source_parts,
             tables[1],
         )
         ordered: dict[nn.Parameter, None] = {}

@@ -250,8 +250,8 @@ def has_tensor_cores() -> bool:
 
 def num_usable_cpus() -> int:
     """The CPUs that this process may use; a container or a scheduler may allow fewer than the machine has."""
-    of_process: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(of_process(0)) if of_process is not None else os.cpu_count() or 1
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def derive_seed(*parts: int | str) -> int:

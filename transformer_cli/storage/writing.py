@@ -429,7 +429,7 @@ def require_replaceable_folder(
     added = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.name not in _OF_THE_SYSTEM and (path.is_symlink() or not path.is_dir())
+        if path.name not in _SYSTEM_FILES and (path.is_symlink() or not path.is_dir())
     } - written
     if added:
         raise CannotCreateError(
@@ -444,7 +444,7 @@ def require_replaceable_folder(
 
 
 # A file browser writes it into each folder that it shows.
-_OF_THE_SYSTEM = (".DS_Store",)
+_SYSTEM_FILES = (".DS_Store",)
 
 
 # One writer of a run folder at a time, also after the folder was renamed or replaced.

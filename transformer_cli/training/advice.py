@@ -98,8 +98,8 @@ class Plan:
         target, is_both = report.target.train, has_reversed_pairs(config.data)
         has_end = not isinstance(config.data, SequencesData) or config.data.end_symbol
         # The report counts the pairs as they are written.
-        of_sides = [target, report.source.train] if is_both else [target]
-        num_target_tokens = sum(one.num_tokens + has_end * one.num_sentences for one in of_sides)
+        target_sides = [target, report.source.train] if is_both else [target]
+        num_target_tokens = sum(one.num_tokens + has_end * one.num_sentences for one in target_sides)
         growth = 1.0 if order.sampled_lengths is None else order.growth()
         sides = {"source": report.source, "target": report.target}
         vocabularies = [Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()]
@@ -155,27 +155,27 @@ class Plan:
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
     training = config.training
-    found = _of_the_length(plan, config)
+    found = _length_warnings(plan, config)
     if training.schedule == "plateau":
-        found += _of_the_plateau(plan, training)
+        found += _plateau_warnings(plan, training)
     if training.average_last is not None:
-        found += _of_the_average(plan, training)
+        found += _average_warnings(plan, training)
     if training.ema_decay is not None and training.ema_decay < MIN_EMA_DECAY:
-        found.append(_of_the_moving_average(training.ema_decay))
+        found.append(_moving_average_warning(training.ema_decay))
     if has_reversed_pairs(config.data):
-        found += _of_reversed_pairs(config.data.reversed_epochs or 0, plan)
+        found += _reversed_pairs_warnings(config.data.reversed_epochs or 0, plan)
     if training.update_tokens is not None:
-        found += _of_the_update(plan, training)
+        found += _update_warnings(plan, training)
     elif isinstance(training.batch_tokens, int):
-        found += _of_the_batch(plan, training)
+        found += _batch_warnings(plan, training)
     if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         # The vocabularies of init_from were learned from another corpus.
         is_new = training.init_from is None
-        found += [*(_of_the_vocabularies(plan, config) if is_new else []), *_of_the_corpus(plan, config)]
+        found += [*(_vocabulary_warnings(plan, config) if is_new else []), *_corpus_warnings(plan, config)]
     return found
 
 
-def _of_the_length(plan: Plan, config: Config) -> list[str]:
+def _length_warnings(plan: Plan, config: Config) -> list[str]:
     """What does not fit the number of updates: the warm-up, the end of the schedule, the intervals."""
     training, num_steps = config.training, plan.num_steps
     found, fitting = list[str](), _one_or_two_digits(num_steps / 10)
@@ -188,7 +188,7 @@ def _of_the_length(plan: Plan, config: Config) -> list[str]:
             f"{fitting}, or train longer"
         )
     if training.max_epochs is not None:
-        found += _of_its_end(plan, config)
+        found += _early_end_warnings(plan, config)
     is_validated_once = training.validate_every >= num_steps > 20  # a shorter one is a trial
     if is_validated_once:
         found.append(
@@ -212,7 +212,7 @@ def _of_the_length(plan: Plan, config: Config) -> list[str]:
     return found
 
 
-def _of_its_end(plan: Plan, config: Config) -> list[str]:
+def _early_end_warnings(plan: Plan, config: Config) -> list[str]:
     """`training.max_epochs` may end a run long before the schedule has lowered the learning rate."""
     training, num_steps = config.training, plan.num_steps
     max_steps = training.max_steps
@@ -227,7 +227,7 @@ def _of_its_end(plan: Plan, config: Config) -> list[str]:
     ]
 
 
-def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
+def _update_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     wanted, size = training.update_tokens, plan.num_target_tokens / plan.updates_per_epoch
     # An update takes as many batches as come closest to it, so with one batch it may be too large by a half.
     if wanted is None or size < 1.5 * wanted or not isinstance(training.batch_tokens, int):
@@ -239,7 +239,7 @@ def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
     ]
 
 
-def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
+def _batch_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
     if plan.num_pairs < 2 or num_batches <= 0.9 * plan.num_pairs:
         return []
@@ -250,7 +250,7 @@ def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
     ]
 
 
-def _of_the_plateau(plan: Plan, training: TrainingConfig) -> list[str]:
+def _plateau_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     patience, num_validations = training.patience_of_plateau, plan.times(training.validate_every)
     if patience is None or patience < num_validations:
         return []
@@ -261,7 +261,7 @@ def _of_the_plateau(plan: Plan, training: TrainingConfig) -> list[str]:
     ]
 
 
-def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
+def _average_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     wanted = training.average_last
     interval, noun = ("save_every", "save")
     if training.average_of == "best":
@@ -279,7 +279,7 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
     ]
 
 
-def _of_the_moving_average(decay: float) -> str:
+def _moving_average_warning(decay: float) -> str:
     return (
         f"training.ema_decay is {decay:g}, the share of the average that each update keeps: so small a share averages hardly "
         f"anything. The number of Marian and OpenNMT-py is the share of the new weights; {decay:g} there is "
@@ -290,7 +290,7 @@ def _of_the_moving_average(decay: float) -> str:
 _SHARE_OF_REVERSED, _MOST_REVERSED = 0.6, 0.85
 
 
-def _of_reversed_pairs(until: int, plan: Plan) -> list[str]:
+def _reversed_pairs_warnings(until: int, plan: Plan) -> list[str]:
     if until * plan.updates_per_epoch <= _MOST_REVERSED * plan.num_steps:
         return []
     fitting = max(1, round(_SHARE_OF_REVERSED * plan.num_steps / plan.updates_per_epoch))
@@ -301,7 +301,7 @@ def _of_reversed_pairs(until: int, plan: Plan) -> list[str]:
     ]
 
 
-def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
+def _vocabulary_warnings(plan: Plan, config: Config) -> list[str]:
     settings, found = config.tokenizer, list[str]()
     is_of_other_run = config.training.init_from is not None
     if settings.is_of_library and is_of_other_run:
@@ -334,7 +334,7 @@ def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     return found
 
 
-def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
+def _corpus_warnings(plan: Plan, config: Config) -> list[str]:
     found, training = [], config.training
     num_sentences = plan.num_validation_sentences
     if num_sentences < MIN_VALIDATION_SENTENCES:
@@ -447,8 +447,8 @@ class Announcer(Callback):
         for line in plan.lines(self.config):
             logger.info("%s", line)
         # At the level of the plan, INFO: a script that hides these messages hides the warnings too.
-        of_machine = slow_settings(self.config.runtime, self.machine)
-        for warning in (*warnings(plan, self.config), *of_machine):
+        machine_warnings = slow_settings(self.config.runtime, self.machine)
+        for warning in (*warnings(plan, self.config), *machine_warnings):
             logger.info("warning: %s", warning)
 
     def on_step(self, step: int, report: StepReport) -> None:

@@ -365,9 +365,9 @@ class Recorder(Callback):
         scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
         logger.info("step %d  validation: loss %.4f  perplexity %.2f%s", step, report.loss, report.perplexity, scores)
         line = {"kind": "validation", "step": step}
-        for of_direction in report.directions:
-            scores = "".join(f"  {score.name} {score.value:.2f}" for score in of_direction.scores)
-            logger.info("    %s: loss %.4f%s", of_direction.direction, of_direction.loss, scores)
+        for direction_report in report.directions:
+            scores = "".join(f"  {score.name} {score.value:.2f}" for score in direction_report.scores)
+            logger.info("    %s: loss %.4f%s", direction_report.direction, direction_report.loss, scores)
         self.record(line | report.as_json(), self.folder.metrics_file, replaced=line)
         curves = {LOSS: report.loss, "perplexity": report.perplexity}
         scored = {f"scores/{score.name}": score.value for score in report.scores}
@@ -380,8 +380,8 @@ class Recorder(Callback):
             logger.info("%s", shown)
             self.draw("validation", step, {f"samples/{number}": shown}, kind="text")
         for number, sample in enumerate(report.samples[:NUM_PICTURES]):
-            of_sample = translator_of(sample, translator)
-            if figure := attention_picture(of_sample, sample.source, sample.predicted):
+            sample_translator = translator_of(sample, translator)
+            if figure := attention_picture(sample_translator, sample.source, sample.predicted):
                 self.draw("validation", step, {f"attention/{number}": figure}, kind="figure")
 
     def should_stop(self) -> bool:

@@ -93,7 +93,9 @@ class InitialModel:
         logger.info("initial weights: %s; added entries: source %d, target %d", where, *added)
 
 
-def shrunk_weights(weights: Mapping[str, Tensor], of_student: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
+def shrunk_weights(
+    weights: Mapping[str, Tensor], student_weights: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], str]:
     """The weights with which a smaller model starts, and in words which layers of the larger one they are.
 
     Layer i of S takes layer ceil((i + 1) T / S) - 1 of T: evenly spread ones, the last one included, because the norm and
@@ -102,18 +104,18 @@ def shrunk_weights(weights: Mapping[str, Tensor], of_student: Mapping[str, Tenso
 
     Args:
         weights: of the larger model, by name.
-        of_student: of the smaller model, as they are now.
+        student_weights: of the smaller model, as they are now.
 
     Source: Shleifer and Rush 2020, "Pre-trained Summarization Distillation", section 3 (shrink and fine-tune).
     """
     layers, kept = dict[str, str](), list[str]()
     for part in ("encoder", "decoder"):
-        of_teacher, num_layers = _num_layers(weights, part), _num_layers(of_student, part)
-        chosen = [-(-(index + 1) * of_teacher // num_layers) - 1 for index in range(num_layers)]
+        num_teacher_layers, num_layers = _num_layers(weights, part), _num_layers(student_weights, part)
+        chosen = [-(-(index + 1) * num_teacher_layers // num_layers) - 1 for index in range(num_layers)]
         layers |= {f"{part}.layers.{index}.": f"{part}.layers.{one}." for index, one in enumerate(chosen)}
-        kept.append(f"{part} {', '.join(map(str, chosen))} of {of_teacher}")
+        kept.append(f"{part} {', '.join(map(str, chosen))} of {num_teacher_layers}")
     found = dict[str, Tensor]()
-    for name, own in of_student.items():
+    for name, own in student_weights.items():
         layer = _LAYER.match(name)
         given = weights.get(name if layer is None else name.replace(layer[0], layers[layer[0]], 1))
         found[name] = own if given is None else given
@@ -193,7 +195,7 @@ def compositions(known: Tokenizer, extended: Tokenizer) -> list[list[int]]:
     ids = {entry: index for index, entry in enumerate(known.entries)}
     added = extended.entries[known.vocab_size :]
     pieces = ([] if CORPUS_TAG.fullmatch(entry) else known.pieces(entry) for entry in added)
-    return [[ids[one] for one in of_entry if ids[one] != known.unk_id] for of_entry in pieces]
+    return [[ids[one] for one in entry_pieces if ids[one] != known.unk_id] for entry_pieces in pieces]
 
 
 def with_new_rows(table: Tensor, rows: Sequence[Sequence[int]], generator: torch.Generator) -> Tensor:
@@ -209,8 +211,8 @@ def with_new_rows(table: Tensor, rows: Sequence[Sequence[int]], generator: torch
     Source: mean of the pieces: Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression";
         mean of all: Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language Models".
     """
-    of_words = table[len(SPECIALS) :]
-    mean, deviation = of_words.mean(0), of_words.std(0)
+    word_rows = table[len(SPECIALS) :]
+    mean, deviation = word_rows.mean(0), word_rows.std(0)
     new = []
     for composition in rows:
         if composition:
@@ -228,7 +230,7 @@ def _found(name: str, own_folder: Path) -> Path:
         folder = find_run(name)
     except MissingInputError as error:
         raise MissingInputError(f"training.init_from: {error.message}", hint=error.hint) from error
-    run = RunFolder.of_checkpoint(folder) or RunFolder(folder)
+    run = RunFolder.containing(folder) or RunFolder(folder)
     if os.path.realpath(run.path) == os.path.realpath(own_folder):
         raise _is_itself(name)
     return folder
@@ -242,7 +244,7 @@ def _is_itself(name: str) -> ConfigError:
 
 def _origin(trained: TrainedModel) -> dict[str, Any]:
     manifest = open_checkpoint(trained.folder).manifest
-    run = RunFolder.of_checkpoint(trained.folder)
+    run = RunFolder.containing(trained.folder)
     return {
         "run": trained.config.name if run is None else run.path.absolute().name,
         "checkpoint": trained.folder.absolute().name,
@@ -414,26 +416,26 @@ def require_memory_for_training(
     """
     with torch.device("meta"):
         model = Transformer(config.model, *vocab_sizes)
-    of_parameters = sum(parameter.nbytes for parameter in model.parameters())
-    average = 0 if config.training.ema_decay is None else of_parameters
+    parameter_bytes = sum(parameter.nbytes for parameter in model.parameters())
+    average = 0 if config.training.ema_decay is None else parameter_bytes
     with_average = " and the moving average" if average else ""
-    of_moments = sum(tensor.nbytes for tensor in Optimizer(model, config.training).expected_state().values())
-    needed = 2 * of_parameters + of_moments + average
+    moment_bytes = sum(tensor.nbytes for tensor in Optimizer(model, config.training).expected_state().values())
+    needed = 2 * parameter_bytes + moment_bytes + average
     is_sharded = config.runtime.sharding == "full"
     is_sending = launch.size > 1 and not is_sharded
-    needed += of_parameters * is_sending
-    built, built_bytes = f"model: {of_parameters // 4:,} parameters", of_parameters
+    needed += parameter_bytes * is_sending
+    built, built_bytes = f"model: {parameter_bytes // 4:,} parameters", parameter_bytes
     trained = f"{built} with gradients and the state of {config.training.optimizer}{with_average}"
     trained += ", and the gradients that are sent" * is_sending
     # A recorded pass makes gradients of its own; while it is recorded, those of the update are kept aside.
     is_recorded = device.type != "cpu" and are_recorded(config, device)
-    needed += 2 * of_parameters * is_recorded
+    needed += 2 * parameter_bytes * is_recorded
     trained += ", and the gradients of a recorded pass" * is_recorded
     if is_sharded:
         # The average, too, is made on the CPU, and then cut.
-        built, built_bytes = built + with_average, of_parameters + average
+        built, built_bytes = built + with_average, parameter_bytes + average
         trained += f", cut into {launch.size} parts, and all weights for a validation"
-        needed = math.ceil(needed / launch.size) + of_parameters
+        needed = math.ceil(needed / launch.size) + parameter_bytes
     # The model is built on the CPU.
     places = (torch.device("cpu"), built_bytes, built), (device, needed, trained)
     for place, num_bytes, what in places:

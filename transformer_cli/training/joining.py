@@ -321,7 +321,7 @@ def _end(lost: str) -> None:
 # What several processes agree on and share: the settings, the prepared data, the micro-batches of an update, translations.
 
 
-OF_ONE_MACHINE = ("data.root", "runtime.threads", "runtime.workers")
+MACHINE_SETTINGS = ("data.root", "runtime.threads", "runtime.workers")
 """These may differ between machines: they change no result."""
 _MOST_SHOWN = 5
 
@@ -335,14 +335,14 @@ def require_same_settings(config: Config, processes: Processes, *, from_scratch:
         ConfigError: a setting differs between rank 0 and another rank; all processes raise it.
     """
     own = flat_settings(config.model_dump(mode="json")) | {"--from-scratch": from_scratch}
-    for name in OF_ONE_MACHINE:
+    for name in MACHINE_SETTINGS:
         own.pop(name, None)
-    of_main, *others = processes.gathered(own)
-    for rank, of_other in enumerate(others, start=1):
-        names = sorted(name for name in of_main.keys() | of_other.keys() if of_main.get(name) != of_other.get(name))
+    main, *others = processes.gathered(own)
+    for rank, other in enumerate(others, start=1):
+        names = sorted(name for name in main.keys() | other.keys() if main.get(name) != other.get(name))
         if names:
             lines = [
-                f"\n    {name}: {as_written(of_main.get(name))} in rank 0, {as_written(of_other.get(name))} in rank {rank}"
+                f"\n    {name}: {as_written(main.get(name))} in rank 0, {as_written(other.get(name))} in rank {rank}"
                 for name in names[:_MOST_SHOWN]
             ]
             if len(names) > _MOST_SHOWN:
@@ -350,7 +350,7 @@ def require_same_settings(config: Config, processes: Processes, *, from_scratch:
             raise ConfigError(
                 f"the processes were started with different settings:{''.join(lines)}",
                 hint="start all processes with the same command and the same config file; on several machines, copy the "
-                f"file to each of them. Only {', '.join(OF_ONE_MACHINE)} may differ",
+                f"file to each of them. Only {', '.join(MACHINE_SETTINGS)} may differ",
             )
 
 

@@ -512,8 +512,8 @@ class GuidedAlignment:
         if not noted or batch.alignment is None:  # LayerDrop skips the layer; a batch without links
             return sums
         weights = aligning_weights(noted[0], model.config)
-        of_alignment = alignment_loss(weights, batch.alignment)
-        return sums._replace(objective=sums.objective + self.weight * of_alignment)
+        alignment_term = alignment_loss(weights, batch.alignment)
+        return sums._replace(objective=sums.objective + self.weight * alignment_term)
 
 
 @dataclass(frozen=True, slots=True)

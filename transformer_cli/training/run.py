@@ -330,8 +330,8 @@ def _train_session(session: TrainingSession, folder: RunFolder, callbacks: Itera
         if processes.is_main:
             # The plan counts the micro-batches of all processes.
             accumulate = session.progress.num_micro_batches or config.training.accumulate
-            of_all = config.training.model_copy(update={"accumulate": accumulate})
-            planned = config.model_copy(update={"training": of_all})
+            training_of_all = config.training.model_copy(update={"accumulate": accumulate})
+            planned = config.model_copy(update={"training": training_of_all})
             order, num_validated = session.experiment.updates.producer.order, len(session.validation_pairs)
             plan_for = partial(Plan.of, planned, session.data, order, num_validated)
             announcer = Announcer(planned, plan_for, session.experiment.machine)
@@ -547,9 +547,9 @@ def build_session(
     validation: dict[str, Any] = {}
     if newest is None:
         weights = sum(tensor.nbytes for tensor in model.state_dict().values())
-        of_average = 0 if average is None else weights
-        of_moments = sum(tensor.nbytes for tensor in optimizer.expected_state().values())
-        checkpoints.require_space(weights + of_average + of_moments)
+        average_bytes = 0 if average is None else weights
+        moment_bytes = sum(tensor.nbytes for tensor in optimizer.expected_state().values())
+        checkpoints.require_space(weights + average_bytes + moment_bytes)
         count = sum(p.numel() for p in model.parameters())
         logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
     else:

@@ -17,14 +17,14 @@ typedef struct {
 /* The probabilities that the model shall learn; see SmoothedLabels in loss.py. */
 typedef struct {
     int64_t pad_id;
-    float of_truth, of_each, of_pad;
+    float truth_weight, symbol_weight, pad_weight;
 } smoothed_labels;
 
 /* What a loss needs to know of a row of scores. */
 typedef struct {
-    float log_sum;   /* of the exponentials */
-    float of_truth;  /* the score of the true symbol */
-    float of_labels; /* the mean of the scores, weighted with the labels */
+    float log_sum;     /* of the exponentials */
+    float true_score;  /* the score of the true symbol */
+    float label_score; /* the mean of the scores, weighted with the labels */
 } row_sums;
 
 static inline lanes widened(narrow_lanes x) {
@@ -87,10 +87,10 @@ static row_sums read_scores(const matrix *logits, int64_t row, const float *bias
         }
         most = larger(x, most);
     }
-    row_sums found = {.of_truth = scores[truth]};
-    found.of_labels = labels->of_truth * found.of_truth + labels->of_each * sum_of_lanes(sum);
-    if (labels->of_pad != 0.0f)
-        found.of_labels += labels->of_pad * scores[labels->pad_id];
+    row_sums found = {.true_score = scores[truth]};
+    found.label_score = labels->truth_weight * found.true_score + labels->symbol_weight * sum_of_lanes(sum);
+    if (labels->pad_weight != 0.0f)
+        found.label_score += labels->pad_weight * scores[labels->pad_id];
     float largest = largest_lane(most);
     lanes powers_of_lanes = {0};
     for (int64_t first = 0; first < logits->width; first += LANES) {
@@ -105,40 +105,41 @@ static row_sums read_scores(const matrix *logits, int64_t row, const float *bias
 
 /* Replace a row of logits by the gradient minus the labels; add the same to the gradients of the bias. */
 static void write_gradient(const matrix *logits, int64_t row, int64_t truth, const smoothed_labels *labels, float *gradient,
-                           float *of_bias) {
-    gradient[truth] -= labels->of_truth;
-    if (labels->of_pad != 0.0f)
-        gradient[labels->pad_id] -= labels->of_pad;
+                           float *bias_gradient) {
+    gradient[truth] -= labels->truth_weight;
+    if (labels->pad_weight != 0.0f)
+        gradient[labels->pad_id] -= labels->pad_weight;
     for (int64_t first = 0; first < logits->width; first += LANES) {
         int64_t count = logits->width - first;
-        lanes x = load(gradient + first) - labels->of_each;
+        lanes x = load(gradient + first) - labels->symbol_weight;
         write(logits, row, first, count, x);
-        if (!of_bias)
+        if (!bias_gradient)
             continue;
         if (count < LANES)
-            store_part(of_bias + first, count, load_part(of_bias + first, count) + x);
+            store_part(bias_gradient + first, count, load_part(bias_gradient + first, count) + x);
         else
-            store(of_bias + first, load(of_bias + first) + x);
+            store(bias_gradient + first, load(bias_gradient + first) + x);
     }
 }
 
 /* The cross-entropy with smoothed labels of each row.
-   bias, of_bias: (width,), or both null; to of_bias, the sum of the gradients is added. ids: (rows,), the true symbols.
-   workspace: (width rounded up to 16,). objectives, likelihoods: (rows,), the loss and the negative log-likelihood. */
-void AT_LEVEL(tfm_loss)(void *logits, int32_t is_bfloat16, int64_t rows, int64_t width, const float *bias, float *of_bias,
-                        const int64_t *ids, int64_t pad_id, float of_truth, float of_each, float of_pad, float *workspace,
-                        float *objectives, float *likelihoods) {
+   bias, bias_gradient: (width,), or both null; to bias_gradient, the sum of the gradients is added.
+   ids: (rows,), the true symbols. workspace: (width rounded up to 16,).
+   objectives, likelihoods: (rows,), the loss and the negative log-likelihood. */
+void AT_LEVEL(tfm_loss)(void *logits, int32_t is_bfloat16, int64_t rows, int64_t width, const float *bias,
+                        float *bias_gradient, const int64_t *ids, int64_t pad_id, float truth_weight,
+                        float symbol_weight, float pad_weight, float *workspace, float *objectives, float *likelihoods) {
     matrix all = {logits, width, is_bfloat16};
-    smoothed_labels labels = {pad_id, of_truth, of_each, of_pad};
+    smoothed_labels labels = {pad_id, truth_weight, symbol_weight, pad_weight};
     for (int64_t row = 0; row < rows; row++) {
         float sum;
         row_sums found = read_scores(&all, row, bias, ids[row], &labels, workspace, workspace, &sum);
-        objectives[row] = found.log_sum - found.of_labels;
-        likelihoods[row] = found.log_sum - found.of_truth;
+        objectives[row] = found.log_sum - found.label_score;
+        likelihoods[row] = found.log_sum - found.true_score;
         float factor = 1.0f / sum;
         for (int64_t first = 0; first < width; first += LANES)
             store(workspace + first, load(workspace + first) * factor);
-        write_gradient(&all, row, ids[row], &labels, workspace, of_bias);
+        write_gradient(&all, row, ids[row], &labels, workspace, bias_gradient);
     }
 }
 
@@ -146,41 +147,41 @@ void AT_LEVEL(tfm_loss)(void *logits, int32_t is_bfloat16, int64_t rows, int64_t
    first, second: the logits of the two predictions. likelihoods: the mean of both negative log-likelihoods.
    workspace: (4, width rounded up to 16). All else is as in tfm_loss. Source: Liang et al. 2021, section 2.1. */
 void AT_LEVEL(tfm_twin_loss)(void *first_logits, void *second_logits, int32_t is_bfloat16, int64_t rows, int64_t width,
-                             const float *bias, float *of_bias, const int64_t *ids, int64_t pad_id, float of_truth,
-                             float of_each, float of_pad, float factor, float *workspace, float *objectives,
-                             float *likelihoods) {
+                             const float *bias, float *bias_gradient, const int64_t *ids, int64_t pad_id,
+                             float truth_weight, float symbol_weight, float pad_weight, float factor, float *workspace,
+                             float *objectives, float *likelihoods) {
     matrix all_first = {first_logits, width, is_bfloat16}, all_second = {second_logits, width, is_bfloat16};
-    smoothed_labels labels = {pad_id, of_truth, of_each, of_pad};
+    smoothed_labels labels = {pad_id, truth_weight, symbol_weight, pad_weight};
     int64_t whole = whole_lanes(width);
     float *scores_p = workspace, *scores_q = workspace + whole, *p = workspace + 2 * whole, *q = workspace + 3 * whole;
     for (int64_t row = 0; row < rows; row++) {
         float sum_p, sum_q;
-        row_sums of_p = read_scores(&all_first, row, bias, ids[row], &labels, scores_p, p, &sum_p);
-        row_sums of_q = read_scores(&all_second, row, bias, ids[row], &labels, scores_q, q, &sum_q);
-        float share_p = 1.0f / sum_p, share_q = 1.0f / sum_q, log_ratio = of_p.log_sum - of_q.log_sum;
+        row_sums p_sums = read_scores(&all_first, row, bias, ids[row], &labels, scores_p, p, &sum_p);
+        row_sums q_sums = read_scores(&all_second, row, bias, ids[row], &labels, scores_q, q, &sum_q);
+        float share_p = 1.0f / sum_p, share_q = 1.0f / sum_q, log_ratio = p_sums.log_sum - q_sums.log_sum;
         for (int64_t column = width; column < whole; column++)
             scores_p[column] = scores_q[column] = 0.0f; /* -inf minus -inf is not a number */
         lanes from_p = {0}, from_q = {0};
         for (int64_t first = 0; first < width; first += LANES) {
             lanes difference = load(scores_p + first) - load(scores_q + first) - log_ratio; /* log P - log Q */
-            lanes of_first = load(p + first) * share_p, of_second = load(q + first) * share_q;
-            from_p += of_first * difference;
-            from_q += of_second * difference;
+            lanes p_lanes = load(p + first) * share_p, q_lanes = load(q + first) * share_q;
+            from_p += p_lanes * difference;
+            from_q += q_lanes * difference;
             store(scores_p + first, difference);
-            store(p + first, of_first);
-            store(q + first, of_second);
+            store(p + first, p_lanes);
+            store(q + first, q_lanes);
         }
         float divergence_p = sum_of_lanes(from_p), divergence_q = sum_of_lanes(from_q); /* KL(P || Q), -KL(Q || P) */
-        objectives[row] = of_p.log_sum + of_q.log_sum - of_p.of_labels - of_q.of_labels +
+        objectives[row] = p_sums.log_sum + q_sums.log_sum - p_sums.label_score - q_sums.label_score +
                           factor * (divergence_p - divergence_q);
-        likelihoods[row] = 0.5f * (of_p.log_sum + of_q.log_sum - of_p.of_truth - of_q.of_truth);
+        likelihoods[row] = 0.5f * (p_sums.log_sum + q_sums.log_sum - p_sums.true_score - q_sums.true_score);
         for (int64_t first = 0; first < width; first += LANES) {
-            lanes difference = load(scores_p + first), of_first = load(p + first), of_second = load(q + first);
-            lanes between = (of_first - of_second) * factor;
-            store(p + first, of_first * ((difference - divergence_p) * factor + 1.0f) + between);
-            store(q + first, of_second * ((divergence_q - difference) * factor + 1.0f) - between);
+            lanes difference = load(scores_p + first), p_lanes = load(p + first), q_lanes = load(q + first);
+            lanes between = (p_lanes - q_lanes) * factor;
+            store(p + first, p_lanes * ((difference - divergence_p) * factor + 1.0f) + between);
+            store(q + first, q_lanes * ((divergence_q - difference) * factor + 1.0f) - between);
         }
-        write_gradient(&all_first, row, ids[row], &labels, p, of_bias);
-        write_gradient(&all_second, row, ids[row], &labels, q, of_bias);
+        write_gradient(&all_first, row, ids[row], &labels, p, bias_gradient);
+        write_gradient(&all_second, row, ids[row], &labels, q, bias_gradient);
     }
 }

@@ -112,7 +112,7 @@ typedef struct {
     int32_t *positions; /* (lists, stride) */
     int64_t stride;
     int32_t *counts;    /* of each list */
-    int32_t *of_rows;   /* the list of each row */
+    int32_t *row_lists; /* the list of each row */
 } lists;
 
 /* The keys and values of all hypotheses at all steps in one layer, (room, 2 groups head_width), in the order of their computation; or
@@ -172,7 +172,7 @@ static int32_t feed_forward(const transformer *of, const layer *here, const work
 static int32_t attend(const transformer *of, const float *queries, int64_t query_stride, int64_t rows, const float *keys,
                       int64_t stride, const lists *read, float *results) {
     return AT_LEVEL(tfm_attend)(queries, query_stride, rows, of->groups, of->heads / of->groups, of->head_width, keys, stride,
-                                keys + of->groups * of->head_width, stride, read->positions, read->stride, read->of_rows,
+                                keys + of->groups * of->head_width, stride, read->positions, read->stride, read->row_lists,
                                 read->counts, results);
 }
 
@@ -210,7 +210,7 @@ static int32_t encode(const transformer *of, const search *what, const workspace
             read->counts[list] = (int32_t)length;
             for (int64_t token = 0; token < length; token++, row++) {
                 read->positions[list * longest + token] = (int32_t)row;
-                read->of_rows[row] = (int32_t)list;
+                read->row_lists[row] = (int32_t)list;
                 embed(of, of->source_table, what->source_ids[start + row], what->source_positions, token, at->x + row * of->width);
             }
         }
@@ -387,9 +387,9 @@ static int32_t score(const transformer *of, const workspace *at, const search *w
         return NO_MEMORY;
     for (int64_t row = 0; out->listed && row < rows; row++) {
         const uint8_t *is_hidden = out->is_hidden + now->open.sentences[row] * outputs;
-        float *of_row = scores + row * outputs;
+        float *row_scores = scores + row * outputs;
         for (int64_t place = 0; place < outputs; place++)
-            of_row[place] = is_hidden[place] ? -FLT_MAX / 2 : of_row[place];
+            row_scores[place] = is_hidden[place] ? -FLT_MAX / 2 : row_scores[place];
     }
     if (what->beam == 1)
         AT_LEVEL(tfm_log_sums)(scores, rows, outputs, now->largest, now->logarithms);
@@ -710,7 +710,7 @@ static void begin(const search *what, const output *out, progress *now) {
         open->newest[row] = place_of(out, what->first_id), open->states[row] = BETWEEN_CHARACTERS, open->totals[row] = 0.0f;
     }
     for (int64_t row = 0; row < what->sentences * what->beam; row++)
-        now->targets.of_rows[row] = (int32_t)row;
+        now->targets.row_lists[row] = (int32_t)row;
 }
 
 /* Translate sources, each of which has a token at least. Returns DONE, NO_MEMORY or STOPPED. */

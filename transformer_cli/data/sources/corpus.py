@@ -512,8 +512,8 @@ def sequences_of_length(data: SequencesData, length: int, *, seed: int) -> list[
     if data.task == "memorise":
         pairs = generate_sequences(data, "train", seed=seed)
         return [pair for pair in pairs if len(pair.source.split()) == length]
-    of_length = data.model_copy(update={"min_length": length, "max_length": length})
-    return list(islice(generate_sequences(of_length, "test", seed=seed), NUM_PER_LENGTH))
+    data_of_length = data.model_copy(update={"min_length": length, "max_length": length})
+    return list(islice(generate_sequences(data_of_length, "test", seed=seed), NUM_PER_LENGTH))
 
 
 def _seed(data: SequencesData, split: str, seed: int) -> int:

@@ -60,8 +60,8 @@ class CorpusPart(NamedTuple):
                 read more often.
         """
         dealt = [sizes[number :: self.num_parts] for number in range(self.num_parts)]
-        of_parts = list(map(sum, dealt))
-        if len(files) % self.num_parts or min(of_parts) < _LEAST_SHARE * max(of_parts):
+        part_sizes = list(map(sum, dealt))
+        if len(files) % self.num_parts or min(part_sizes) < _LEAST_SHARE * max(part_sizes):
             return None
         return list(files[self.number :: self.num_parts])
 

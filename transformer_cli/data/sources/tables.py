@@ -59,8 +59,8 @@ def field_paths(names: Sequence[str], fields: Fields, where: str) -> tuple[str, 
     elif len(names) >= 2:
         defaults = (names[0], names[1])
         places = [names.index(side) if side in names else place for place, side in enumerate(sides)]
-        of_file = re.sub(r":\d+$", "", where)
-        warn_of_unused_columns(names, places, fields, of_file, are_by_place=None in sides)
+        file_name = re.sub(r":\d+$", "", where)
+        warn_of_unused_columns(names, places, fields, file_name, are_by_place=None in sides)
     elif None in sides:
         raise DataError(f"{where}: one column only, {names[0]}, where two are needed")
     else:

@@ -13,7 +13,7 @@ from typing import Any, Self, TextIO
 from transformer_cli.config import CleaningConfig
 from transformer_cli.config.schema import DataConfig
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection import Alteration, DigestSet, alterations, drops, of_both_sides
+from transformer_cli.data.selection import Alteration, DigestSet, alterations, drops, on_both_sides
 from transformer_cli.data.sources.local_files import CLEANING_RECORDS, CLEANING_REPORT, without_compression
 from transformer_cli.extensions.corpora.cleaning_rules import CorpusRules
 from transformer_cli.extensions.corpora.drift import (
@@ -227,9 +227,9 @@ class PairCleaner:
 
 def _changes(rules: CorpusRules) -> Iterator[tuple[str, Alteration]]:
     if rules.mend_encoding:
-        yield "mend_encoding", of_both_sides(with_encoding_mended)
+        yield "mend_encoding", on_both_sides(with_encoding_mended)
     if rules.mend_entities:
-        yield "mend_entities", of_both_sides(without_entities)
+        yield "mend_entities", on_both_sides(without_entities)
     yield from alterations(rules)
 
 

@@ -77,7 +77,7 @@ class RunRecords(NamedTuple):
 
 def read_records(files: TrainedFiles) -> RunRecords:
     """The records beside a checkpoint; what is missing or damaged is left out."""
-    run = RunFolder.of_checkpoint(files.folder)
+    run = RunFolder.containing(files.folder)
     if run is None:
         return RunRecords([], {}, None, {}, None, [])
     report = _json(run.data_folder / REPORT)

@@ -127,7 +127,7 @@ def _pieces_of_other_side(tokenizer: Tokenizer) -> frozenset[int]:
 
 def stored_sources(files: TrainedFiles) -> list[tuple[str, int]]:
     """Source texts of the run's validation pairs, and their directions."""
-    run = RunFolder.of_checkpoint(files.folder)
+    run = RunFolder.containing(files.folder)
     if run is None:
         return []
     try:

@@ -185,7 +185,7 @@ def _show_learning(run: str | None, html: Path | None, png: Path | None, *, as_j
     for path in (html, png):
         check_output(path)
     found = find_run(run)
-    folder = RunFolder.of_checkpoint(found) or RunFolder(found)
+    folder = RunFolder.containing(found) or RunFolder(found)
     moments = read_moments(folder.learning_file)
     if not moments:
         raise MissingInputError(

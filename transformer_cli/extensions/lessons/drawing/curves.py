@@ -374,7 +374,7 @@ def _folder(name: str) -> Path:
 
 def _run_of(found: Path) -> Path:
     """The folder of the run itself, where a checkpoint of it was found."""
-    return (RunFolder.of_checkpoint(found) or RunFolder(found)).path
+    return (RunFolder.containing(found) or RunFolder(found)).path
 
 
 def _name(folder: Path) -> str:

@@ -30,9 +30,9 @@ _SENTENCES: dict[SmoothedOver, str] = {
 def smoothed_probabilities(epsilon: float, smoothed_over: SmoothedOver) -> torch.Tensor:
     """(V,) float64: the label that the loss compares the prediction with."""
     labels = SmoothedLabels.of(len(SYMBOLS), SYMBOLS.index(PAD), epsilon, smoothed_over)
-    probabilities = torch.full((len(SYMBOLS),), labels.of_each, dtype=torch.float64)
-    probabilities[SYMBOLS.index(TRUE_SYMBOL)] += labels.of_truth
-    probabilities[labels.pad_id] += labels.of_pad
+    probabilities = torch.full((len(SYMBOLS),), labels.symbol_weight, dtype=torch.float64)
+    probabilities[SYMBOLS.index(TRUE_SYMBOL)] += labels.truth_weight
+    probabilities[labels.pad_id] += labels.pad_weight
     return probabilities
 
 
