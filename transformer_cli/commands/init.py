@@ -22,7 +22,6 @@ from transformer_cli.commands.command_line import (
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.process.messages import for_shell, on_one_line
-from transformer_cli.text.normalization import is_letter
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config, FilesData
@@ -251,6 +250,8 @@ def _size(found: Survey) -> CorpusSize:
 
 def _letters(side: Side) -> set[str]:
     """The letters of which each makes up more than a thousandth of all characters."""
+    from transformer_cli.text.normalization import is_letter
+
     least = side.characters.total() / 1000
     return {char.casefold() for char, count in side.characters.items() if is_letter(char) and count > least}
 
