@@ -10,7 +10,10 @@ from transformer_cli.text.languages import is_plain
 from transformer_cli.text.normalization import EMOJI
 
 # The endings of domains and of files that are recognised without "http://" or a folder before them.
-_DOMAINS = "com|org|net|edu|gov|info|eu|io"
+_DOMAINS = "com|org|net|edu|gov|info|eu|io|app|dev|ch|cn|cz|dk|fr|hu|jp|nl|pl|ru|tv|uk"
+# These are words, too: before them stands a name with a digit or a capital letter in it, behind them an end: house3.it
+_DOMAINS_LIKE_WORDS = "ai|am|at|be|de|do|es|fi|il|in|is|it|la|me|my|no|pt|ro|se|si|so|to|us"
+_BEHIND_DOMAIN = r"[.,;:!?)\]\"'\u00bb\u201d]+(?:\s|\Z)|\s*\Z|\s+(?:and|or|for|to|now|today|und|oder|et|ou|e|o|y)(?!\w)"
 _FILE_ENDINGS = (
     "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|x?html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
     "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso|"
@@ -232,6 +235,8 @@ _PATTERNS = {
         rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?::[\w.~/-]{{1,99}}\.git(?!\w))?"
         rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
         rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
+        rf"|(?<![\w@.-])(?=[\d-]{{0,60}}[A-Za-z])(?=[A-Za-z0-9-]{{0,62}}(?:\d|[a-z][A-Z]))[A-Za-z0-9-]{{2,63}}\."
+        rf"(?:{_DOMAINS_LIKE_WORDS})(?:/{_IN_URL}*|(?={_BEHIND_DOMAIN}))"
     ),
     "path": (
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
