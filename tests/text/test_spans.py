@@ -66,6 +66,8 @@ def found(text: str) -> list[str]:
         ("看https://a.b/c。好", ["https://a.b/c"]),
         ("https://it.wikipedia.org/wiki/Caffè è", ["https://it.wikipedia.org/wiki/Caffè"]),
         ("Write to anna.b+c@mail.co.uk, please.", ["anna.b+c@mail.co.uk"]),
+        ("<if-!hours><hours> hours</if-!hours> <!bold>", ["<if-!hours>", "<hours>", "</if-!hours>", "<!bold>"]),
+        ("He says <! the dog> and <-!> <!>", []),
         ("On example.com/x, e.g. here. The end.Start", ["example.com/x"]),
         ("The dogs are at house3.it.", ["house3.it"]),
         ("See RedHouse.de/dogs, house3.de", ["RedHouse.de/dogs", "house3.de"]),
@@ -182,6 +184,7 @@ def found(text: str) -> list[str]:
         ("Ctrl-C, Ctrl-Alt-x, Strg-F5 or Shift + Enter", ["Ctrl-C", "Ctrl-Alt-x", "Strg-F5", "Shift + Enter"]),
         ("Meta-analysis and Shift-work, Alt-Kanzler: Ctrl-", []),
         ("The 2.x houses, v. 2.3.x of 4 xylophones", ["2.x", "2.3.x", "4"]),
+        ("v0.7.x beta, v0.7.1.x-dev and v0.8.x.", ["v0.7.x", "v0.7.1.x-dev", "v0.8.x"]),
         (
             "$NAME$ in $LINK_END$the car$link_end$, $1 is $x and $y or US$5",
             ["$NAME$", "$LINK_END$", "$link_end$", "$1", "$x", "$y", "$5"],

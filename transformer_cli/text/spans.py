@@ -167,6 +167,8 @@ _PATTERNS = {
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
+        # <if-!name> and <!bold> mean the opposite.
+        rf"|</?!?[A-Za-z_]\w{{0,49}}(?:-!?\w{{1,49}}){{0,4}}>"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
         # Of games, with a value behind the name: <color=#ff0000>, <size=20>, <link="house">, <#ff0000>
         rf"|<[A-Za-z][\w-]{{0,40}}=(?:\"[^\"<>{_NO_CONTROL}]{{0,300}}\"|'[^'<>{_NO_CONTROL}]{{0,300}}'|[^\s<>\"'{_NO_CONTROL}]{{1,99}})>|<\#[0-9A-Fa-f]{{3,8}}>"
@@ -292,8 +294,8 @@ _PATTERNS = {
     rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
     r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
     r"|(?<![\w.-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"  # a UUID
-    r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
+    r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){1,3}-(?:alpha|beta|rc|dev|pre|preview|snapshot|SNAPSHOT|RC|[ab])(?:[.-]?\d{1,9}){0,3}(?![\w-])"  # 1.0-beta.2
     rf"|(?<![\w.])\d{{1,4}}\.(?!(?:{_FREQUENT_WORDS})(?![A-Za-z]))[a-z]{{3,20}}(?![\w.])"  # 3.times
     # Calls with arguments that are no words: print(x), f(x, y), an_object.call(1), np.array([1])
