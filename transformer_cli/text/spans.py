@@ -24,6 +24,8 @@ _FILE_ENDINGS = (
 )
 # A single capital letter behind a full stop is an initial.
 _CAPITAL_ENDINGS = _FILE_ENDINGS.upper().replace("|C|", "|")
+# Capital letters behind a number that a translation may write otherwise.
+_UNITS_IN_CAPITALS = "AM|PM|AD|BC|CE|S|ST|ND|RD|TH|ER|KM|KG|CM|MM|MG|ML|LB|FT|OZ|HZ|[KMGT]B"
 _CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
 # What a URL may contain. Scripts without spaces between words are left out, because there the sentence goes on
 # directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
@@ -316,6 +318,8 @@ _PATTERNS = {
     r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:[a-z]{2,15}(?:rc|ignore)|editorconfig|env|git(?:attributes|hub|modules)?|htaccess|vscode)(?![\w-]|\.\w)"
     r"|(?<![\w@/.-])[a-z][\w.-]{0,60}@[~^]?\d{1,9}(?:\.[\dx]{1,9}){1,3}(?![\w-])"  # dog@~1.2.3
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
+    # 34B, 123-23FZ, 3D, but 3D-printed has a word behind it
+    rf"|(?<![\w$\u00a3\u00a5\u20a0-\u20cf])(?<!\d[.,:])\d{{1,9}}(?:[-/.,:]\d{{1,9}}){{0,9}}(?!(?:{_UNITS_IN_CAPITALS})(?!\w))[A-Z]{{1,2}}(?![\w\u20a0-\u20cf-])"
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
