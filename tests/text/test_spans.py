@@ -187,6 +187,9 @@ def found(text: str) -> list[str]:
         ("Flight 34B, seat 12A. At 45-12AB or 123-23FZ", ["34B", "12A", "45-12AB", "123-23FZ"]),
         ("A 3D garden, 5V and 2C; 3D-printed", ["3D", "5V", "2C", "3"]),
         ("At 10AM, 500MB in the 1980S, $5M, 10M\u20ac, 2ND, 5KG", ["10", "500", "1980", "$5", "10", "2", "5"]),
+        ('Find a .dog file, .OBJ files, ".aff" or (.ZZT format)', [".dog", ".OBJ", ".aff", ".ZZT"]),
+        ('The file is "house.ZZT". "The end.NO" is none.', ["house.ZZT"]),
+        ('Find a dog .file it. The end .Start "the end." files .a file', []),
         ("v0.7.x beta, v0.7.1.x-dev and v0.8.x.", ["v0.7.x", "v0.7.1.x-dev", "v0.8.x"]),
         (
             "$NAME$ in $LINK_END$the car$link_end$, $1 is $x and $y or US$5",

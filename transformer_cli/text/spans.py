@@ -317,6 +317,9 @@ _PATTERNS = {
     # .gitignore, .bashrc, .env
     r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:[a-z]{2,15}(?:rc|ignore)|editorconfig|env|git(?:attributes|hub|modules)?|htaccess|vscode)(?![\w-]|\.\w)"
     r"|(?<![\w@/.-])[a-z][\w.-]{0,60}@[~^]?\d{1,9}(?:\.[\dx]{1,9}){1,3}(?![\w-])"  # dog@~1.2.3
+    # Of a file of any kind: a .dog file, .OBJ files, ".aff", "house.ZZT"
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.[A-Za-z][A-Za-z0-9]{1,7}(?= (?:files?|extensions?|formats?)(?![\w-]))"
+    r"|(?<=[\"\u201c])(?:\.[A-Za-z][A-Za-z0-9]{1,7}|[\w-]{1,60}\.[A-Z][A-Z0-9]{1,3})(?=[\"\u201d])"
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
     # 34B, 123-23FZ, 3D, but 3D-printed has a word behind it
     rf"|(?<![\w$\u00a3\u00a5\u20a0-\u20cf])(?<!\d[.,:])\d{{1,9}}(?:[-/.,:]\d{{1,9}}){{0,9}}(?!(?:{_UNITS_IN_CAPITALS})(?!\w))[A-Z]{{1,2}}(?![\w\u20a0-\u20cf-])"
