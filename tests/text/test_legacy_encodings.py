@@ -119,6 +119,12 @@ def test_small_letters_are_likelier_than_capitals_so_the_most_likely_reading_is_
     assert likely_readings(text.encode(encoding))[0].encoding == encoding
 
 
+@pytest.mark.parametrize("joint", "\u2026\u2014")
+def test_dots_and_dashes_between_two_words_are_read_too(joint: str) -> None:
+    readings = likely_readings(f"The car is red{joint}but the house is big.".encode("windows-1252"))
+    assert f"red{joint}but" in {word for one in readings if one.encoding == "windows-1252" for word in one.words}
+
+
 def test_the_words_that_are_shown_have_different_letters() -> None:
     text = "perch\xe9 poich\xe9 bench\xe9 cos\xec citt\xe0 libert\xe0 pi\xf9"
     assert text.encode("windows-1252").decode("windows-1252") == text

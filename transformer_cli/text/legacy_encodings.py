@@ -100,6 +100,8 @@ _CANDIDATES = (
 # Of the letters and signs beyond ASCII in a text, so many are of the kinds below; else they are hardly ever there.
 _SHARE_OF_LETTERS = 0.9
 _SIGNS = frozenset("’‘“”«»„–—…° €£•·©®™§×½²³‐、。「」『』？！（），：；・ー～《》…．“”،؟؛„№")  # noqa: RUF001 - these signs are meant
+# Apostrophes, the dot of Catalan, a long dash and three dots: they stand directly between two words.
+_JOINS_WORDS = "\u2019\u00b7'\u2014\u2026"
 _COST_OF_SIGN = -4.0
 _COST_OF_APOSTROPHE = -2.0
 _COST_OF_OTHER_LETTER = -9.0
@@ -282,7 +284,7 @@ def _score_of_token(token: str, language: str) -> float:
         if character != small:
             total += _COST_OF_CAPITAL
             total += _COST_OF_ODD_WORD * (before.islower() and not is_upper)
-        if not character.isalpha() and character not in "\u2019\u00b7'" and before.isalpha() and after.isalpha():
+        if not character.isalpha() and character not in _JOINS_WORDS and before.isalpha() and after.isalpha():
             total += _COST_OF_ODD_WORD * (language not in _LARGE)
         is_own_script = language in _ALPHABETS and character.isalpha()
         if is_own_script and language not in _LARGE and (_is_latin(before) or _is_latin(after)):

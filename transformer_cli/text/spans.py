@@ -10,7 +10,10 @@ from transformer_cli.text.languages import is_plain
 from transformer_cli.text.normalization import EMOJI
 
 # The endings of domains and of files that are recognised without "http://" or a folder before them.
-_DOMAINS = "com|org|net|edu|gov|info|eu|io"
+_DOMAINS = "com|org|net|edu|gov|info|eu|io|app|dev|ch|cn|cz|dk|fr|hu|jp|nl|pl|ru|tv|uk"
+# These are words, too: before them stands a name with a digit or a capital letter in it, behind them an end: house3.it
+_DOMAINS_LIKE_WORDS = "ai|am|at|be|de|do|es|fi|il|in|is|it|la|me|my|no|pt|ro|se|si|so|to|us"
+_BEHIND_DOMAIN = r"[.,;:!?)\]\"'\u00bb\u201d]+(?:\s|\Z)|\s*\Z|\s+(?:and|or|for|to|now|today|und|oder|et|ou|e|o|y)(?!\w)"
 _FILE_ENDINGS = (
     "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|x?html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
     "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso|"
@@ -21,6 +24,8 @@ _FILE_ENDINGS = (
 )
 # A single capital letter behind a full stop is an initial.
 _CAPITAL_ENDINGS = _FILE_ENDINGS.upper().replace("|C|", "|")
+# Capital letters behind a number that a translation may write otherwise.
+_UNITS_IN_CAPITALS = "AM|PM|AD|BC|CE|S|ST|ND|RD|TH|ER|KM|KG|CM|MM|MG|ML|LB|FT|OZ|HZ|[KMGT]B"
 _CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
 # What a URL may contain. Scripts without spaces between words are left out, because there the sentence goes on
 # directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
@@ -164,6 +169,8 @@ _PATTERNS = {
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         # Behind a colon also a value as of MiniMessage: <click:open_url:"https://example.org">, <gradient:#ff0000:#00ff00>.
+        # <if-!name> and <!bold> mean the opposite.
+        rf"|</?!?[A-Za-z_]\w{{0,49}}(?:-!?\w{{1,49}}){{0,4}}>"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:(?:[ \t/]|(?<=:)[\"'#])[^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
         # Of games, with a value behind the name: <color=#ff0000>, <size=20>, <link="house">, <#ff0000>
         rf"|<[A-Za-z][\w-]{{0,40}}=(?:\"[^\"<>{_NO_CONTROL}]{{0,300}}\"|'[^'<>{_NO_CONTROL}]{{0,300}}'|[^\s<>\"'{_NO_CONTROL}]{{1,99}})>|<\#[0-9A-Fa-f]{{3,8}}>"
@@ -232,6 +239,8 @@ _PATTERNS = {
         rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?::[\w.~/-]{{1,99}}\.git(?!\w))?"
         rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
         rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
+        rf"|(?<![\w@.-])(?=[\d-]{{0,60}}[A-Za-z])(?=[A-Za-z0-9-]{{0,62}}(?:\d|[a-z][A-Z]))[A-Za-z0-9-]{{2,63}}\."
+        rf"(?:{_DOMAINS_LIKE_WORDS})(?:/{_IN_URL}*|(?={_BEHIND_DOMAIN}))"
     ),
     "path": (
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
@@ -287,8 +296,8 @@ _PATTERNS = {
     rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
     r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
     r"|(?<![\w.-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"  # a UUID
-    r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
+    r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){1,3}-(?:alpha|beta|rc|dev|pre|preview|snapshot|SNAPSHOT|RC|[ab])(?:[.-]?\d{1,9}){0,3}(?![\w-])"  # 1.0-beta.2
     rf"|(?<![\w.])\d{{1,4}}\.(?!(?:{_FREQUENT_WORDS})(?![A-Za-z]))[a-z]{{3,20}}(?![\w.])"  # 3.times
     # Calls with arguments that are no words: print(x), f(x, y), an_object.call(1), np.array([1])
@@ -308,7 +317,12 @@ _PATTERNS = {
     # .gitignore, .bashrc, .env
     r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:[a-z]{2,15}(?:rc|ignore)|editorconfig|env|git(?:attributes|hub|modules)?|htaccess|vscode)(?![\w-]|\.\w)"
     r"|(?<![\w@/.-])[a-z][\w.-]{0,60}@[~^]?\d{1,9}(?:\.[\dx]{1,9}){1,3}(?![\w-])"  # dog@~1.2.3
+    # Of a file of any kind: a .dog file, .OBJ files, ".aff", "house.ZZT"
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.[A-Za-z][A-Za-z0-9]{1,7}(?= (?:files?|extensions?|formats?)(?![\w-]))"
+    r"|(?<=[\"\u201c])(?:\.[A-Za-z][A-Za-z0-9]{1,7}|[\w-]{1,60}\.[A-Z][A-Z0-9]{1,3})(?=[\"\u201d])"
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
+    # 34B, 123-23FZ, 3D, but 3D-printed has a word behind it
+    rf"|(?<![\w$\u00a3\u00a5\u20a0-\u20cf])(?<!\d[.,:])\d{{1,9}}(?:[-/.,:]\d{{1,9}}){{0,9}}(?!(?:{_UNITS_IN_CAPITALS})(?!\w))[A-Z]{{1,2}}(?![\w\u20a0-\u20cf-])"
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
