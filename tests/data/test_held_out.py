@@ -247,7 +247,7 @@ def test_the_error_for_an_empty_split_says_why_its_pairs_were_lost(tmp_path: Pat
 def test_rows_of_a_corpus_whose_splits_are_drawn_are_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The corpus is read once for each split, but a skipped row must be reported only once."""
+    """Pairs for three splits are drawn from these rows, but a skipped row must be reported only once."""
     rows = [(f"s{n}", f"t{n}") for n in range(400)]
     rows[7], rows[9], rows[11] = ("a\0b", "c"), ("x" * (1 << 21), "y"), ("d\re", "f")
     corpora = [

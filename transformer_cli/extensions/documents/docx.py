@@ -631,6 +631,7 @@ def _language_edits(xml: XmlText) -> list[Edit]:
 
 
 def _usual_formats(styles: Element) -> Iterator[Element]:
+    """The formats that a paragraph has where nothing else is said."""
     for element in styles.elements:
         given = {name.rpartition(":")[2]: value for name, value in element.attributes.items()}
         is_style = element.local == "style" and given.get("type") == "paragraph"

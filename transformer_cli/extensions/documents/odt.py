@@ -19,7 +19,7 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    names_source,
+    becomes_target_language,
     plain_text,
     rendered,
     stands_beside_word,
@@ -434,12 +434,12 @@ def _language_edits(xml: XmlText) -> list[Edit]:
 
 
 def _language(given: str, languages: Direction, *, is_usual: bool) -> str:
-    is_changed = names_source(given, languages, is_usual=is_usual)
+    is_changed = becomes_target_language(given, languages, is_usual=is_usual)
     return languages.target.replace("_", "-").partition("-")[0] if is_changed else given
 
 
 def _country(language: str, given: str, languages: Direction, *, is_usual: bool) -> str:
-    if not names_source(language, languages, is_usual=is_usual):
+    if not becomes_target_language(language, languages, is_usual=is_usual):
         return given
     country = languages.target.replace("_", "-").rpartition("-")[2]
     return country.upper() if country.isalpha() and country != languages.target and len(country) == 2 else "none"

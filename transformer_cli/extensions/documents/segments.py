@@ -689,10 +689,11 @@ def language_after(given: str, languages: Direction, *, is_usual: bool = False) 
     Args:
         is_usual: whether it is that of all text which names no other one, and changes whatever it was.
     """
-    return languages.target if names_source(given, languages, is_usual=is_usual) else given
+    return languages.target if becomes_target_language(given, languages, is_usual=is_usual) else given
 
 
-def names_source(given: str, languages: Direction, *, is_usual: bool) -> bool:
+def becomes_target_language(given: str, languages: Direction, *, is_usual: bool) -> bool:
+    """Whether the target language takes the place of a language that a file names; arguments as of `language_after`."""
     source, target = map(primary_language, languages)
     named = primary_language(given.strip())
     if source == target or named == target or named in _NO_LANGUAGE:

@@ -461,6 +461,11 @@ def language_edits_of(xml: XmlText, element: Element, name: str) -> list[Edit]:
 
 
 def attribute_edits(xml: XmlText, element: Element, name: str, replacement: Callable[..., str]) -> list[Edit]:
+    """The edit of an attribute; none if the element has no such attribute.
+
+    Args:
+        replacement: gives the new value from the old one and the direction.
+    """
     place = place_of_attribute(xml, element, name)
     if place is None:
         return []

@@ -285,9 +285,9 @@ class Reference:
             raise DataError(
                 f"the quantised model translates in another way than the float32 model: chrF {found['chrF']:.1f} "
                 f"between both, at least {least:.0f} is expected",
-                hint="give --input FILE, with sentences in place of random words; or export without --quantize"
+                hint="give --input FILE, with sentences in place of random words; or export without --quantize, if you gave it"
                 if is_random
-                else "export without --quantize",
+                else "train the model further; or export without --quantize, if you gave it",
             )
         return tuple(found.items())
 
