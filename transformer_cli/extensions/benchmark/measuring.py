@@ -119,16 +119,14 @@ class Observed:
 
 def wait_for(device: torch.device) -> None:
     """Wait until a GPU has done all its work; a CPU has none left."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:
     """The median; a tenth of the values lies below `low`, a tenth above `high`."""
-    found = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
-    return dict(zip(("median", "low", "high"), found, strict=True))
+    median, low, high = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
+    return {"median": median, "low": low, "high": high}
 
 
 def phases_of(laps: Sequence[Mapping[str, float]]) -> dict[str, Figures]:
