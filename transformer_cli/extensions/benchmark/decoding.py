@@ -22,7 +22,7 @@ from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.engine import Engine, Hypothesis, Request, SpecialIds
+from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.evaluation.held_out_text import corpus_needed
@@ -371,17 +371,18 @@ def _other_engine(subject: Subject) -> Engine:
     build: Any = resolve_name(OTHER_ENGINES[OTHER].build)
     weights = copy.deepcopy(subject.model).cpu()
     engine = build(weights, subject.tokenizers[1], subject.config, lambda: subject.translator(1).engine)
-    own, no_id = engine.translator, -1
 
-    def translate_batch(sources: Sequence[Sequence[str]], **options: Any) -> Any:
-        length = len(sources[0])  # see `requests_of_one_length`
-        return own.translate_batch(sources, **options | {"min_decoding_length": length, "max_decoding_length": length})
+    def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
+        """With forced lengths; see `requests_of_one_length`."""
+        length = len(requests[0].ids)
+        most = max(1, MAX_LOGITS // (options.beam_size * engine.vocabulary_size))
+        sources = [[str(token) for token in request.ids] for request in requests]
+        batches = length_batches(sources, len, max_tokens=options.batch_tokens, max_items=most)
+        lengths = {"max_input_length": 0, "min_decoding_length": length, "max_decoding_length": length}
+        found = [engine.translator.translate_batch(one, beam_size=options.beam_size, **lengths) for one in batches]
+        return [[Hypothesis(one.hypotheses[0], 0.0)] for one in itertools.chain(*found)]
 
-    if subject.is_forced:
-        # It may write any token, else PyTorch would translate again what has a token that is banned.
-        changes = {"special_ids": SpecialIds(no_id, no_id, no_id, no_id), "is_text": lambda ids: True}
-        engine = replace(engine, translator=Observed(own, translate_batch=translate_batch), **changes)
-    return cast(Engine, engine)
+    return cast(Engine, Observed(engine, translate=translate) if subject.is_forced else engine)
 
 
 def advice_on_engines(figures: Sequence[Figures], precision: str, beam_size: int, device: str) -> str:
