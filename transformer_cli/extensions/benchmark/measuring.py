@@ -4,6 +4,7 @@ All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints
 2 m k n FLOP; norms, softmax, dropout and the loss are left out, as in the literature on the share of a peak.
 """
 
+import logging
 import re
 import sys
 import time
@@ -24,6 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, free_bytes, return_freed_memory
+
+logger = logging.getLogger(__name__)
 
 Figures = dict[str, Any]
 
@@ -352,21 +355,6 @@ def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
     return next((peak for part, peak in PEAKS_OF_DATA_SHEETS.items() if f" {part} " in words), None)
 
 
-def busy_seconds(device: torch.device, work: Callable[[], object]) -> float | None:
-    """The seconds that a GPU spends in kernels while it does some work; None if the device is no CUDA device.
-
-    The work itself takes longer than usual, because PyTorch's profiler writes down each kernel.
-    """
-    if device.type != "cuda":
-        return None
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
-        work()
-        wait_for(device)
-    return kernel_seconds(profiler.key_averages())
-
-
 def kernel_seconds(events: Iterable[Any]) -> float:
     """The sum over the kernels and copies of a profile; what the CPU did is left out."""
     device_events = (one for one in events if str(one.device_type).endswith("CUDA"))
@@ -384,6 +372,7 @@ def measure_products(
 
     Each takes some seconds; on a CPU of the processor, so that other programs disturb less.
     """
+    logger.info("measuring the speed of matrix products")
     small, large = SIDES[machine.device.type]
     shapes = {"fits into caches": 3 * (small,), "large": 3 * (large,), "of this model": own_shape}
 
