@@ -244,15 +244,10 @@ def figures_of(
     peak: Figures,
     device: torch.device,
 ) -> Figures:
-    """The figures of updates and of translated batches.
+    """The figures of updates, or of translated batches, which `what` names.
 
-    Args:
-        what: update, or batch.
-        timed: the work whose speed was measured; a spread is over these.
-        laps: the phases of several of them, in seconds.
-        flop_of: the FLOP of some work.
-        peak: the fastest matrix product of the device.
-        device: of the model.
+    A spread of a speed is over the pieces of `timed`. `laps` are the phases of updates or batches, in seconds. `peak` is the fastest
+    matrix product of the device.
     """
     flops, unit = [flop_of(one.work) for one in timed], unit_of_speed(device.type)
     speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
