@@ -151,6 +151,7 @@ def decoding_report(engines: Sequence[Figures], **changes: Any) -> Figures:
             "num_threads": 1,
             "num_lines": 5,
             "num_rounds": 4,
+            "unit": "CPU-second",
             "figures": list(engines),
             "left_out": [],
         },

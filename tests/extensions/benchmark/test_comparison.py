@@ -32,7 +32,7 @@ def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32"
         "trials": [],
         "conclusion": "Nothing limits.",
     }
-    found = benchmark_json(tiny_config(*overrides), "training", measured)
+    found = benchmark_json("training", tiny_config(*overrides), measured)
     path.write_text(json.dumps(found), encoding="utf-8")
     return path
 

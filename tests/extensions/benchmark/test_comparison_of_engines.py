@@ -22,7 +22,7 @@ CTRANSLATE2 = engine("ctranslate2", "float32", 500.0, 1.0)
 def written(path: Path, *engines: Figures, beam_speed: float = 1000.0) -> Path:
     beam = search_figures(target_tokens_per_cpu_second=exactly(beam_speed))
     report = decoding_report(engines, beam=beam)
-    path.write_text(json.dumps(benchmark_json(tiny_config(), "decoding", report)), encoding="utf-8")
+    path.write_text(json.dumps(benchmark_json("decoding", tiny_config(), report)), encoding="utf-8")
     return path
 
 
@@ -90,8 +90,8 @@ def test_a_file_without_a_table_of_engines_is_compared_too(tmp_path: Path) -> No
     ("engines", "message"),
     [
         (3, "engines.figures is missing"),
-        ({"figures": 3}, "engines.figures holds 3 instead of an object"),
-        ({"figures": ["fast"]}, "engines.figures holds 'fast' instead of an object"),
+        ({"figures": 3}, "engines.figures is missing, or is not a list of objects"),
+        ({"figures": ["fast"]}, "engines.figures is missing, or is not a list of objects"),
         (
             {"figures": [{"engine": "ctranslate2", "precision": "float32", "beam_size": 1}]},
             r"target_tokens_per_cpu_second\.median is missing",
@@ -112,7 +112,7 @@ def test_the_file_names_the_processor(tmp_path: Path) -> None:
 
 def test_the_table_says_what_its_ratios_are() -> None:
     measured = decoding_report([engine("torch", "float32", 300.0, 0.6)])
-    lines = [*report_lines(benchmark_json(tiny_config(), "decoding", measured))]
+    lines = [*report_lines(benchmark_json("decoding", tiny_config(), measured))]
     assert sum(line.endswith("   times as fast as ctranslate2, same precision") for line in lines) == 1
     [row] = [line for line in lines if line.startswith("greedy, torch, float32")]
     assert row.endswith("   0.60 (0.60 to 0.60)")

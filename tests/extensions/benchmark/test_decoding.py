@@ -1,11 +1,16 @@
 """Translating under a stopwatch: the same translations, every token counted, phases that fill the time."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import torch
 
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.accelerate import TransformerOnGpu, with_cast_layers
+from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.extensions.benchmark import decoding, measuring
 from transformer_cli.extensions.benchmark.advice import Suggestion
@@ -55,6 +60,20 @@ def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
     found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1)
     assert found.work.tolist() == [4, 4, 16, 1 + 2 + 3 + 4, 16]
     assert (found.num_batches, found.num_steps, found.num_cells) == (1, 4, 4)
+
+
+@pytest.mark.long
+def test_recorded_steps_of_a_gpu_are_counted_too() -> None:
+    """The "recording" is here the Python code itself."""
+    plain = _subject(is_forced=True)
+    expected = plain.translate(LINES, 2)
+    model = cast(TransformerOnGpu, with_cast_layers(accelerate(plain.model, torch.device("cuda")), torch.float32))
+    recorded = RecordedSteps(model, lambda device: lambda work: work)
+    translator = plain.translator(2)
+    engine = replace(cast(PyTorchEngine, translator.engine), translating=None, recorded=recorded)
+    found = translate_round(replace(translator, engine=engine), LINES)
+    assert found.num_steps == expected.num_steps > 0
+    assert found.work.tolist() == expected.work.tolist()
 
 
 @pytest.mark.long

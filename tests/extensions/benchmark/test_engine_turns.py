@@ -65,13 +65,13 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
     if beam_size > 1 and not is_forced:
         pytest.skip("the beam searches of both libraries stop by different rules")
     subject = subject_of(is_forced=is_forced)
-    contestants, _ = decoding._contestants(subject)
+    contestants, _ = decoding.contestants_of(subject)
     prepare = subject.translator(1).pipeline.prepare
     requests: list[Request] = [part for line in LINES for part in prepare(line).requests]
     options = subject.config.decoding.best_of_beam(beam_size)
     counts = {
-        translate(requests, options)
-        for (_, precision), translate in contestants.items()
+        decoding.num_tokens(engine.translate(requests, options))
+        for (_, precision), engine in contestants.items()
         if precision == "float32" or is_forced
     }
     assert len(counts) == 1

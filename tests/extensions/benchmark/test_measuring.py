@@ -9,7 +9,6 @@ from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.measuring import (
     Stopwatch,
     Timed,
-    busy_seconds,
     kernel_seconds,
     measure_products,
     peak_of_data_sheet,
@@ -135,4 +134,3 @@ class Event(NamedTuple):
 def test_the_time_in_kernels_is_that_of_the_device_alone() -> None:
     events = [Event("DeviceType.CUDA", 3e6), Event("DeviceType.CPU", 9e6), Event("DeviceType.CUDA", 1e6)]
     assert kernel_seconds(events) == 4.0
-    assert busy_seconds(torch.device("cpu"), lambda: None) is None

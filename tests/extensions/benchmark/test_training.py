@@ -91,7 +91,7 @@ def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
         fixed_bytes=GIGABYTE,
     )
     memory = memory_of(GIGABYTE, 9 * GIGABYTE, 18 * GIGABYTE, 100 * GIGABYTE)
-    [found] = training_suggestions(figures(memory=memory, share_of_peak=0.1), on_gpu)
+    [found] = training_suggestions(figures(memory=memory, share_of_peak=0.1, busy_share=0.9), on_gpu)
     assert found.because == "18% of the memory is used"
     # (80 - 1) of (18 - 1) gigabytes are 4.6 times as much.
     assert found.overrides == ("training.batch_tokens=19000",)
@@ -136,7 +136,8 @@ def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpu
 
 def test_a_gpu_tries_compiled_layers() -> None:
     on_gpu = situation(machine=machine_facts(device="cuda"))
-    assert [one.overrides for one in training_suggestions(figures(), on_gpu)] == [("runtime.compile=true",)]
+    found = training_suggestions(figures(busy_share=0.9), on_gpu)
+    assert [one.overrides for one in found] == [("runtime.compile=true",)]
 
 
 def test_a_gpu_that_waits_for_the_cpu_tries_cuda_graphs_first_and_a_busy_one_compiled_layers() -> None:
@@ -169,21 +170,15 @@ def test_all_updates_together_have_the_slow_ones_too(tmp_path: Path) -> None:
     assert (measured["busy_share"], measured["share_of_data_sheet"]) == (None, None)
 
 
-def test_a_gpu_that_is_far_below_its_peak_tries_cuda_graphs() -> None:
-    slow = figures(share_of_peak=0.03)
-    on_gpu = situation("runtime.compile=true", machine=machine_facts(device="cuda"))
-    [found] = training_suggestions(slow, on_gpu)
+def test_cuda_graphs_are_tried_only_where_passes_can_be_recorded() -> None:
+    waiting, compiled = figures(busy_share=0.4), "runtime.compile=true"
+    on_gpu = machine_facts(device="cuda")
+    [found] = training_suggestions(waiting, situation(compiled, machine=on_gpu))
     assert found.overrides == ("runtime.cuda_graphs=true",)
-    assert found.because.startswith("the matrix products reach only 3% of the peak")
-    assert training_suggestions(figures(share_of_peak=0.3), on_gpu) == []
-    assert (
-        training_suggestions(
-            slow,
-            situation("runtime.compile=true", "model.layer_dropout=0.1", machine=on_gpu.machine),
-        )
-        == []
-    )
-    assert training_suggestions(slow, situation()) == [], "a CPU has no CUDA graphs"
+    with_dropped_layers = situation(compiled, "model.layer_dropout=0.1", machine=on_gpu)
+    assert training_suggestions(waiting, with_dropped_layers) == []
+    assert training_suggestions(waiting, situation(compiled, machine=on_gpu, are_passes_recorded=True)) == []
+    assert training_suggestions(waiting, situation()) == [], "a CPU has no CUDA graphs"
 
 
 SHORT = replace(AT_ONCE, num_turns=2, num_trials=1)

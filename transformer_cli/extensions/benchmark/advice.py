@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from transformer_cli.config import RuntimeConfig
 from transformer_cli.extensions.benchmark.measuring import Figures, Pacing, spread
-from transformer_cli.process.device import Machine, num_usable_cpus, prepare_machine
+from transformer_cli.process.device import Machine, has_fast_bfloat16, num_usable_cpus
 from transformer_cli.process.errors import TfmError
 
 logger = logging.getLogger(__name__)
@@ -50,8 +49,7 @@ class Trial(NamedTuple):
     @property
     def has_helped(self) -> bool:
         """Whether it was faster, and in most turns."""
-        least = self.suggestion.least_gain
-        return self.ratio is not None and self.ratio >= least and self.low > 1.0
+        return self.ratio is not None and self.ratio >= self.suggestion.least_gain and self.low > 1.0
 
 
 def tried(suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], float], *, num_turns: int) -> Trial:
@@ -117,10 +115,8 @@ class MachineFacts(NamedTuple):
     @classmethod
     def of(cls, machine: Machine) -> "MachineFacts":
         """The facts of this machine."""
-        kind, num_threads = machine.device.type, torch.get_num_threads()
-        automatic = prepare_machine(RuntimeConfig.model_validate({"device": kind})).precision
-        could_be_faster = (machine.precision, automatic) == (torch.float32, torch.bfloat16)
-        return cls(kind, num_threads, num_usable_cpus(), could_be_faster)
+        could_be_faster = machine.precision == torch.float32 and has_fast_bfloat16(machine.device)
+        return cls(machine.device.type, torch.get_num_threads(), num_usable_cpus(), could_be_faster)
 
     def suggestions(self) -> Iterator[Suggestion]:
         """bfloat16 instead of float32; one thread instead of several, or as many as there are cores instead of one.

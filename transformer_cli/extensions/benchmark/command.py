@@ -7,22 +7,14 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.command_line import Overrides, set_option
+from transformer_cli.commands.command_line import OptionalConfigOption, Overrides, set_option
 from transformer_cli.process.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
 
 def benchmark(
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            "-c",
-            help="A YAML file, or the name of a shipped config, whose training is measured.",
-            autocompletion=completion.configs,
-        ),
-    ] = None,
+    config: OptionalConfigOption = None,
     overrides: Annotated[Overrides, set_option("runtime.threads=1", completion.settings)] = None,
     decode: Annotated[
         bool,
@@ -73,11 +65,11 @@ def benchmark(
         for difference in found["differences"]:
             logger.warning("the conditions differ: %s", difference)
         show(found, report.comparison_lines(found), as_json=as_json)
+        return
+    if decode:
+        measured = measure_decoding(config, run, overrides or [])
     else:
-        if decode:
-            kind, measured = "decoding", measure_decoding(config, run, overrides or [])
-        else:
-            assert config is not None
-            kind, measured = "training", measure_training(config, overrides or [], num_updates=updates)
-        found = report.benchmark_json(measured[0], kind, measured[1])
-        show(found, report.report_lines(found), as_json=as_json)
+        assert config is not None
+        measured = measure_training(config, overrides or [], num_updates=updates)
+    found = report.benchmark_json("decoding" if decode else "training", *measured)
+    show(found, report.report_lines(found), as_json=as_json)

@@ -3,8 +3,9 @@
 import copy
 import itertools
 import logging
+import operator
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pkgutil import resolve_name
@@ -21,18 +22,12 @@ from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.engine import (
-    MAX_LOGITS,
-    Engine,
-    Hypothesis,
-    Request,
-    length_batches,
-)
+from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.evaluation.held_out_text import corpus_needed
 from transformer_cli.extensions.benchmark import advice, measuring
-from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
+from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
 from transformer_cli.extensions.benchmark.training import data_to_measure
 from transformer_cli.model import Transformer
@@ -73,12 +68,10 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
-        tokenizers = trained.tokenizers
-        with corpus_needed(
-            loaded, "measure the model of a config, with weights that are not trained: --config en-it.yaml"
-        ):
+        model, tokenizers = trained.model, trained.tokenizers
+        instead = "measure the model of a config, with weights that are not trained: --config en-it.yaml"
+        with corpus_needed(loaded, instead):
             pairs = held_out_pairs(config, "validation")
-        model = trained.model
     subject = Subject(model, tokenizers, config, is_forced=config_path is not None)
     return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())
 
@@ -110,8 +103,7 @@ class Subject:
         if self.is_forced:  # what random weights write fits no source
             decoding = decoding.model_copy(update={"repair": False})
         translator = build_translator(self.model, *self.tokenizers, self.config, self.machine, decoding=decoding)
-        engine = translator.engine
-        assert isinstance(engine, PyTorchEngine)
+        engine = _of_pytorch(translator)
         if self.is_forced:
             engine = replace(engine, sequence_format=FORCED)
         return replace(translator, engine=engine.prepared())
@@ -122,31 +114,34 @@ class Subject:
         return translate_round(self.translator(beam_size), lines, phases=phases)
 
 
+def _of_pytorch(translator: Translator) -> PyTorchEngine:
+    assert isinstance(translator.engine, PyTorchEngine)
+    return translator.engine
+
+
 def translate_round(translator: Translator, lines: Sequence[str], *, phases: bool = False) -> Timed:
     """Translate all lines once, with the PyTorch engine of a translator."""
-    engine = translator.engine
-    assert isinstance(engine, PyTorchEngine)
-    stopwatch, found = Stopwatch(engine.machine.device, phases=phases), Timed()
+    engine, found = _of_pytorch(translator), Timed()
+    stopwatch = Stopwatch(engine.machine.device, phases=phases)
     model = cast(Transformer, _watched_model(engine, found, stopwatch))
-    changed = replace(engine, model=model, translating=None)
-    search = stopwatch.around(changed.translate, TEXT, SEARCH)
+    search = stopwatch.around(replace(engine, model=model, translating=None, recorded=None).translate, TEXT, SEARCH)
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         hypotheses: list[list[Hypothesis]] = search(requests, options)
         found.num_tokens += sum(len(request.ids) for request in requests)
-        found.target_tokens += _num_tokens(hypotheses)
+        found.target_tokens += num_tokens(hypotheses)
         return hypotheses
 
-    watched = cast(Engine, Observed(changed, translate=translate))
+    watched = cast(Engine, Observed(engine, translate=translate))
     for _ in replace(translator, engine=watched).translate(lines):
         pass
-    measuring.wait_for(engine.machine.device)
     stopwatch.end_lap(TEXT)
     stopwatch.give_times([found], PHASES)
     return found
 
 
-def _num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
+def num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
+    """The tokens of the best translations."""
     return sum(len(best[0].ids) for best in hypotheses if best)
 
 
@@ -164,10 +159,13 @@ def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) ->
         return memory
 
     def start_decoding(memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None) -> Observed:
-        # Only the plain model returns attention weights.
-        options = {} if attended_layer is None else {"attended_layer": attended_layer}
-        model = engine.model if options else translating
-        state = model.start_decoding(memory, source_mask, **options)
+        state: Any
+        if attended_layer is not None:  # only the plain model returns attention weights
+            state = engine.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
+        elif engine.recorded is not None:
+            state = engine.recorded.start(memory, source_mask)
+        else:
+            state = translating.start_decoding(memory, source_mask)
         stopwatch.mark(ENCODER)
         step, steps = stopwatch.around(state.advance, SEARCH, DECODER), itertools.count(1)
 
@@ -178,8 +176,7 @@ def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) ->
             scores: Tensor = step(last_ids)
             return scores
 
-        select = stopwatch.around(state.select, SEARCH, DECODER)
-        return Observed(state, advance=advance, select=select)
+        return Observed(state, advance=advance, select=stopwatch.around(state.select, SEARCH, DECODER))
 
     return Observed(engine.model, encode=encode, start_decoding=start_decoding)
 
@@ -191,53 +188,51 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     """Measure greedy search and beam search of the first lines on this machine; try suggested settings in short trials."""
     machine, decoding = subject.machine, subject.config.decoding
     beam_size = decoding.beam_size if decoding.beam_size > 1 else USUAL_BEAM
-    description = machine.describe()
+    report: Figures = {"machine": machine.describe()}  # the trials change the number of threads
     logger.info("warming up")
     lines = _as_many_as_fit(subject, lines, pacing)
-    first = subject.translate(lines, 1)
-    logger.info("measuring the speed of matrix products")
-    rows = max(1, round(first.work[1] / max(first.num_steps, 1)))
+    rows = max(1, round(_rows_per_step(subject.translate(lines, 1))))
     own_shape = rows, subject.config.model.d_model, subject.model.output.out_features
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     measuring.start_measuring(machine.device)
-    greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
-    memory, facts = measuring.peak_memory(machine.device), MachineFacts.of(machine)
-
-    def speed(one: Subject, unit: str) -> float:
-        return measuring.speed_of([one.translate(lines, beam_size)], unit)
-
-    is_recorded = subject.config.runtime.cuda_graphs is not False
-    worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), is_recorded)
-    found = advice.advised(decoding_limit(greedy, beam), worth, subject, speed, pacing)
-    turn_lines = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
-    engines = engines_in_turns(subject, turn_lines, (1, beam_size), num_rounds=pacing.num_rounds)
-    found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
-    if facts.device == "cpu" and (reason := why_no_kernels()) is not None:
-        found["conclusion"] += f" There are no kernels in C ({reason}): {PRICE_OF_NONE}."
-    return {
-        "machine": description,
+    report |= {
         "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
         "num_lines": len(lines),
         "is_forced": subject.is_forced,
-        "greedy": greedy,
-        "beam": beam,
-        "memory": memory,
+        "greedy": _measured(subject, lines, 1, peak, pacing),
+        "beam": _measured(subject, lines, beam_size, peak, pacing),
+        "memory": measuring.peak_memory(machine.device),
         "products": products,
         "peak": peak,
-        **found,
-        "engines": engines,
     }
+    is_recorded = subject.config.runtime.cuda_graphs is not False
+    facts = MachineFacts.of(machine)
+    report |= advice.advised(
+        decoding_limit(report["greedy"], report["beam"]),
+        decoding_suggestions(report["beam"], facts, decoding.batch_tokens, len(lines), is_recorded),
+        subject,
+        lambda one, unit: measuring.speed_of([one.translate(lines, beam_size)], unit),
+        pacing,
+    )
+    turn_lines = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
+    engines = engines_in_turns(subject, turn_lines, (1, beam_size), num_rounds=pacing.num_rounds)
+    report["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
+    if facts.device == "cpu" and (reason := why_no_kernels()) is not None:
+        report["conclusion"] += f" There are no kernels in C ({reason}): {PRICE_OF_NONE}."
+    return report | {"engines": engines}
 
 
 def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: measuring.Pacing) -> Sequence[str]:
     """The first lines: as many as greedy search translates in the time of a round."""
-    num_lines = 16
+    lines, num_lines = lines[: pacing.max_lines], 16
     subject.translate(lines[:num_lines], 1)
-    while num_lines < min(len(lines), pacing.max_lines):
-        if subject.translate(lines[:num_lines], 1).seconds > pacing.round_seconds / 2:
-            break
+    while num_lines < len(lines) and subject.translate(lines[:num_lines], 1).seconds <= pacing.round_seconds / 2:
         num_lines *= 2
-    return lines[: min(num_lines, pacing.max_lines)]
+    return lines[:num_lines]
+
+
+def _rows_per_step(found: Timed) -> float:
+    return int(found.work[1]) / found.num_steps
 
 
 def _measured(
@@ -245,18 +240,15 @@ def _measured(
 ) -> Figures:
     """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam."""
     logger.info("measuring beam size %d, %d lines", beam_size, len(lines))
-    num_marked = max(1, pacing.num_rounds // 2)
-    rounds, marked = (
-        [subject.translate(lines, beam_size, phases=phases) for _ in range(number)]
-        for number, phases in ((pacing.num_rounds, False), (num_marked, True))
-    )
+    rounds = [subject.translate(lines, beam_size) for _ in range(pacing.num_rounds)]
+    marked = [subject.translate(lines, beam_size, phases=True) for _ in range(max(1, pacing.num_rounds // 2))]
     per_batch = [{name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked]
     flop_of, device = measuring.flop_counter(subject.model, trains=False), subject.machine.device
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),
         **measuring.rates(rounds, "source"),
-        "rows_per_step": int(rounds[0].work[1]) / rounds[0].num_steps,
+        "rows_per_step": _rows_per_step(rounds[0]),
         **measuring.figures_of("batch", rounds, per_batch, flop_of, peak=peak, device=device),
     }
 
@@ -264,11 +256,10 @@ def _measured(
 def decoding_limit(greedy: Figures, beam: Figures) -> str:
     """One sentence: the phase that takes the most time, the share of the peak, and the price of the beam."""
     name = measuring.longest_of(beam["phases"])
-    share = beam["phases"][name]["share"]
     speeds = [one["target_tokens_per_cpu_second"]["median"] for one in (greedy, beam)]
     return (
-        f"{name.capitalize()} {'take' if name.endswith('s') else 'takes'} {share:.0%} of the time with beam size "
-        f"{beam['beam_size']}, at {beam['rows_per_step']:,.0f} rows a step; the matrix products reach "
+        f"{name.capitalize()} {'take' if name == DECODER else 'takes'} {beam['phases'][name]['share']:.0%} of the time "
+        f"with beam size {beam['beam_size']}, at {beam['rows_per_step']:,.0f} rows a step; the matrix products reach "
         f"{beam['share_of_peak']:.0%} of this machine's peak, and greedy search is {speeds[0] / speeds[1]:.1f} times as fast"
     )
 
@@ -284,31 +275,26 @@ def decoding_suggestions(
     """
     found, rows = [*facts.suggestions()], beam["rows_per_step"]
 
+    def change_batches(because: str, verb: str, number: int, gain: float) -> None:
+        what = f"{verb} decoding.batch_tokens to {number:,}"
+        found.append(setting(because, f"decoding.batch_tokens={number}", gain, what=what))
+
     if facts.device == "cuda" and not is_recorded and rows <= MOST_ROWS:
-        because = "the CPU starts each kernel of a step"
-        found.append(advice.setting(because, "runtime.cuda_graphs=true", 3.0))
-    raised, lowered = 4 * batch_tokens, max(batch_tokens // 4, 1)
+        found.append(setting("the CPU starts each kernel of a step", "runtime.cuda_graphs=true", 3.0))
     if rows < MANY_ROWS and rows / beam["beam_size"] < num_lines / 2:
-        because = f"a decoder step has only {rows:,.0f} rows"
-        what = f"raise decoding.batch_tokens to {raised:,}"
-        found.append(advice.setting(because, f"decoding.batch_tokens={raised}", 1.3, what=what))
+        change_batches(f"a decoder step has only {rows:,.0f} rows", "raise", 4 * batch_tokens, 1.3)
     elif facts.device == "cpu" and beam["phases"][SEARCH]["share"] > 0.25:
         because = f"a decoder step has {rows:,.0f} rows, whose scores do not fit into the caches"
-        what = f"lower decoding.batch_tokens to {lowered:,}"
-        found.append(advice.setting(because, f"decoding.batch_tokens={lowered}", 1.1, what=what))
+        change_batches(because, "lower", max(batch_tokens // 4, 1), 1.1)
     return advice.worth_trying(found)
 
 
 # Engines in turns: the same sentences, translated by PyTorch in each precision and by CTranslate2.
 
 
-Translate = Callable[[Sequence[Request], DecodingConfig], int]
-"""Translates all requests; returns the number of target tokens of the best translations."""
-
-
 def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int) -> Figures:
     """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all."""
-    contestants, left_out = _contestants(subject)
+    contestants, left_out = contestants_of(subject)
     device, figures = subject.machine.device, list[Figures]()
     unit, pipeline = measuring.unit_of_speed(device.type), subject.translator(1).pipeline
     requests = [part for line in lines for part in pipeline.prepare(line).requests]
@@ -319,29 +305,30 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
         options = subject.config.decoding.best_of_beam(beam_size)
         turns = {name: list[Timed]() for name in contestants}
         for _ in range(num_rounds + 1):
-            for name, translate in [*contestants.items()]:
+            for name, engine in [*contestants.items()]:
                 torch.set_num_threads(subject.num_threads)
                 stopwatch = Stopwatch(device)
                 try:
-                    turns[name].append(Timed(target_tokens=translate(requests, options)))
+                    timed = Timed(target_tokens=num_tokens(engine.translate(requests, options)))
                 except TfmError as error:  # CTranslate2 does not know a setting of decoding
                     del contestants[name], turns[name]
                     left_out.append(f"{', '.join(name)}: {error.message}")
-                    continue
-                measuring.wait_for(device)
-                stopwatch.end_lap("all")
-                stopwatch.give_times(turns[name][-1:], ())
-        for (engine, precision), (_, *some) in turns.items():  # without the round that warmed up
+                else:
+                    measuring.wait_for(device)
+                    stopwatch.end_lap("all")
+                    stopwatch.give_times([timed], ())
+                    turns[name].append(timed)
+        for (library, precision), (_, *rounds) in turns.items():  # without the round that warmed up
             # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
-            others = turns.get((OTHER, precision), [])[1:]
-            ratios = [
-                measuring.speed_of([one], unit) / measuring.speed_of([other], unit)
-                for one, other in zip(some, others, strict=bool(others))
-            ]
+            speeds, others = (
+                [measuring.speed_of([one], unit) for one in some]
+                for some in (rounds, turns.get((OTHER, precision), [])[1:])
+            )
+            ratio = measuring.spread(map(operator.truediv, speeds, others)) if others else None
             figures.append(
-                {"engine": engine, "precision": precision, "beam_size": beam_size}
-                | measuring.rates(some)
-                | {"ratio": measuring.spread(ratios) if ratios else None}
+                {"engine": library, "precision": precision, "beam_size": beam_size}
+                | measuring.rates(rounds)
+                | {"ratio": ratio}
             )
     return {
         "processor": processor_name(),
@@ -364,90 +351,64 @@ def requests_of_one_length(requests: Sequence[Request]) -> list[Request]:
     return [request._replace(ids=request.ids[:length]) for request in requests if len(request.ids) >= length]
 
 
-def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], list[str]]:
-    """The engines and precisions that can translate with this model on this machine, and why others cannot."""
-    found, left_out = dict[tuple[str, str], Translate](), list[str]()
-    weights = copy.deepcopy(subject.model).cpu()
-    precisions = CONTESTANTS.get(subject.machine.device.type, {"torch": (), OTHER: ()})
-    for precision in precisions["torch"]:
-        try:
-            with subject.changed([f"runtime.precision={precision}"]) as changed:
-                used = changed.machine.precision_name if precision == "auto" else precision
-                found["torch", used] = _counting(changed.translator(1).engine)
-        except TfmError as error:
-            left_out.append(f"torch, {precision}: {error.message}")
-    for precision in precisions[OTHER]:
-        try:
-            found[OTHER, precision] = _other_engine(weights, subject, precision)
-        except TfmError as error:
-            left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
-    return found, [*dict.fromkeys(left_out)]
+def contestants_of(subject: Subject) -> tuple[dict[tuple[str, str], Engine], list[str]]:
+    """The engines, by library and precision, that can translate with this model on this machine, and why others cannot."""
+    found, left_out = dict[tuple[str, str], Engine](), dict[str, None]()
+    machine = f"runtime.device={subject.machine.device.type}", f"runtime.threads={subject.num_threads}"
+    for library, precisions in CONTESTANTS.get(subject.machine.device.type, {}).items():
+        for precision in precisions:
+            try:
+                with subject.changed([*machine, f"runtime.precision={precision}"]) as changed:
+                    name = library, changed.machine.precision_name
+                    found[name] = changed.translator(1).engine if library == "torch" else _other_engine(changed)
+            except TfmError as error:
+                left_out["; ".join(filter(None, (f"{library}: {error.message}", error.hint)))] = None
+    return found, [*left_out]
 
 
-def _counting(engine: Engine) -> Translate:
-    return lambda requests, options: _num_tokens(engine.translate(requests, options))
-
-
-def _other_engine(weights: Transformer, subject: Subject, precision: str) -> Translate:
-    """CTranslate2 on the same device, with weights on the CPU; what it cannot translate, the engine of PyTorch does."""
-    device, threads = subject.machine.device.type, subject.num_threads
-    changes = {"device": device, "precision": precision, "threads": threads}
-    runtime = subject.config.runtime.model_copy(update=changes)
-    config, target = subject.config.model_copy(update={"runtime": runtime}), subject.tokenizers[1]
+def _other_engine(subject: Subject) -> Engine:
+    """CTranslate2 with the settings of a subject; its weights are converted on the CPU. What it cannot translate, PyTorch does."""
     build: Any = resolve_name(OTHER_ENGINES[OTHER].build)
-    engine = build(weights, target, config, lambda: subject.translator(1).engine)
-    if subject.is_forced:
-        return _forced(engine.translator, target.vocab_size)
-    return _counting(engine)
+    weights = copy.deepcopy(subject.model).cpu()
+    engine = build(weights, subject.tokenizers[1], subject.config, lambda: subject.translator(1).engine)
 
+    def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
+        """With forced lengths; see `requests_of_one_length`."""
+        length = len(requests[0].ids)
+        most = max(1, MAX_LOGITS // (options.beam_size * engine.vocabulary_size))
+        sources = [[str(token) for token in request.ids] for request in requests]
+        batches = length_batches(sources, len, max_tokens=options.batch_tokens, max_items=most)
+        lengths = {"max_input_length": 0, "min_decoding_length": length, "max_decoding_length": length}
+        found = [engine.translator.translate_batch(one, beam_size=options.beam_size, **lengths) for one in batches]
+        return [[Hypothesis(one.hypotheses[0], 0.0)] for one in itertools.chain(*found)]
 
-def _forced(translator: Any, vocabulary_size: int) -> Translate:
-    """CTranslate2 with forced lengths; see `requests_of_one_length`."""
-
-    def translate(requests: Sequence[Request], options: DecodingConfig) -> int:
-        num_tokens = 0
-        batches = length_batches(
-            requests,
-            lambda request: len(request.ids),
-            max_tokens=options.batch_tokens,
-            max_items=max(1, MAX_LOGITS // (options.beam_size * vocabulary_size)),
-        )
-        for batch in batches:
-            length = len(batch[0].ids)
-            results = translator.translate_batch(
-                [[str(token) for token in request.ids] for request in batch],
-                beam_size=options.beam_size,
-                max_input_length=0,
-                min_decoding_length=length,
-                max_decoding_length=length,
-            )
-            num_tokens += sum(len(result.hypotheses[0]) for result in results)
-        return num_tokens
-
-    return translate
+    return cast(Engine, Observed(engine, translate=translate) if subject.is_forced else engine)
 
 
 def advice_on_engines(figures: Sequence[Figures], precision: str, beam_size: int, device: str) -> str:
     """Sentences that name a precision, or the other engine, if it was clearly faster than the precision of now; empty without one."""
     unit = measuring.unit_of_speed(device)
     key = measuring.key_of_speed("target", unit)
-    speeds: dict[str, dict[str, float]] = {"torch": {}, OTHER: {}}
-    for one in figures:
-        if one["beam_size"] == beam_size:
-            speeds[one["engine"]][one["precision"]] = one[key]["median"]
-    own, others = speeds["torch"], speeds[OTHER]
-    if precision not in own:
+    own, others = (
+        {
+            one["precision"]: one[key]["median"]
+            for one in figures
+            if (one["engine"], one["beam_size"]) == (library, beam_size)
+        }
+        for library in ("torch", OTHER)
+    )
+    if precision not in own:  # such as float16 on a CPU
         return ""
-    fastest, advice = max(own, key=own.__getitem__), ""
+    fastest, found = max(own, key=own.__getitem__), ""
     if own[fastest] >= CLEAR_GAIN * own[precision]:
-        advice = (
+        found = (
             f" With runtime.precision={fastest}, PyTorch was {own[fastest] / own[precision]:.1f} times as fast as with "
             f"{precision}, per {unit}; compare the scores of both: tfm validate --set runtime.precision={fastest}."
         )
     other = max(others, key=others.__getitem__, default=fastest)
     if others.get(other, 0.0) >= CLEAR_GAIN * own[fastest]:
-        advice += (
+        found += (
             f" CTranslate2 in {other} was {others[other] / own[fastest]:.1f} times as fast as PyTorch in {fastest}, per {unit}: "
             f"decoding.engine={OTHER}, runtime.precision={other}."
         )
-    return advice
+    return found

@@ -4,6 +4,7 @@ All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints
 2 m k n FLOP; norms, softmax, dropout and the loss are left out, as in the literature on the share of a peak.
 """
 
+import logging
 import re
 import sys
 import time
@@ -24,6 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, free_bytes, return_freed_memory
+
+logger = logging.getLogger(__name__)
 
 Figures = dict[str, Any]
 
@@ -119,16 +122,14 @@ class Observed:
 
 def wait_for(device: torch.device) -> None:
     """Wait until a GPU has done all its work; a CPU has none left."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:
     """The median; a tenth of the values lies below `low`, a tenth above `high`."""
-    found = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
-    return dict(zip(("median", "low", "high"), found, strict=True))
+    median, low, high = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
+    return {"median": median, "low": low, "high": high}
 
 
 def phases_of(laps: Sequence[Mapping[str, float]]) -> dict[str, Figures]:
@@ -243,15 +244,10 @@ def figures_of(
     peak: Figures,
     device: torch.device,
 ) -> Figures:
-    """The figures of updates and of translated batches.
+    """The figures of updates, or of translated batches, which `what` names.
 
-    Args:
-        what: update, or batch.
-        timed: the work whose speed was measured; a spread is over these.
-        laps: the phases of several of them, in seconds.
-        flop_of: the FLOP of some work.
-        peak: the fastest matrix product of the device.
-        device: of the model.
+    A spread of a speed is over the pieces of `timed`. `laps` are the phases of updates or batches, in seconds. `peak` is the fastest
+    matrix product of the device.
     """
     flops, unit = [flop_of(one.work) for one in timed], unit_of_speed(device.type)
     speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
@@ -354,21 +350,6 @@ def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
     return next((peak for part, peak in PEAKS_OF_DATA_SHEETS.items() if f" {part} " in words), None)
 
 
-def busy_seconds(device: torch.device, work: Callable[[], object]) -> float | None:
-    """The seconds that a GPU spends in kernels while it does some work; None if the device is no CUDA device.
-
-    The work itself takes longer than usual, because PyTorch's profiler writes down each kernel.
-    """
-    if device.type != "cuda":
-        return None
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
-        work()
-        wait_for(device)
-    return kernel_seconds(profiler.key_averages())
-
-
 def kernel_seconds(events: Iterable[Any]) -> float:
     """The sum over the kernels and copies of a profile; what the CPU did is left out."""
     device_events = (one for one in events if str(one.device_type).endswith("CUDA"))
@@ -386,6 +367,7 @@ def measure_products(
 
     Each takes some seconds; on a CPU of the processor, so that other programs disturb less.
     """
+    logger.info("measuring the speed of matrix products")
     small, large = SIDES[machine.device.type]
     shapes = {"fits into caches": 3 * (small,), "large": 3 * (large,), "of this model": own_shape}
 

@@ -1,6 +1,8 @@
 """What a benchmark found: as JSON for `--json`, as lines for people, and two files of it compared by `--compare`."""
 
+import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,7 @@ from transformer_cli.extensions.benchmark.measuring import UNITS, key_of_speed
 from transformer_cli.process.device import environment, processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
-_WORK = {
-    "FLOP per target token": "flop_per_target_token",
-    "share of the peak": "share_of_peak",
-}
+_WORK = {"FLOP per target token": "flop_per_target_token", "share of the peak": "share_of_peak"}
 FIGURES = {
     "training": {
         "target tokens per second": "target_tokens_per_second",
@@ -54,7 +53,7 @@ _HINT = "write such a file with: tfm benchmark --config X --json > before.json"
 _AGAIN = "measure again with tfm benchmark --json"
 
 
-def benchmark_json(config: Config, kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def benchmark_json(kind: str, config: Config, found: Mapping[str, Any]) -> dict[str, Any]:
     """What was found, with its conditions: versions, hardware, and every setting but the paths of the corpus."""
     settings = config.model_dump(mode="json", exclude={"data": {"root"}})
     for corpus in settings["data"].get("corpora", ()):
@@ -71,51 +70,39 @@ def benchmark_json(config: Config, kind: str, found: Mapping[str, Any]) -> dict[
     }
 
 
-def _figures_in(part: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]:
-    """The name and the path of each figure of a part, the phases of an update or of a batch after its time."""
-    for name, key in FIGURES[kind].items():
-        if key not in MAY_BE_ABSENT or key in part:
-            yield name, key
-        if key.endswith("_milliseconds"):
-            for phase in part.get("phases", ()):
-                yield f"  {phase}", f"phases.{phase}.milliseconds"
-
-
 # Lines for people: a name, a value, and its spread.
 
 
 def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """One line per figure of a benchmark, then the conclusion; from what `benchmark_json` returns."""
-    about, machine_figures = f"{found['num_parameters']:,} parameters", found
-    if found["kind"] == "training":
-        machine_figures = figures = found["figures"]
-        yield f"{about}; {found['machine']}; {figures['num_updates']} updates"
-        yield from _figure_lines(figures, "training", "updates")
+    machine_figures, kind = found, found["kind"]
+    if kind == "training":
+        machine_figures = found["figures"]
+        about, size, parts = "", f"{machine_figures['num_updates']} updates", {"figures": "updates"}
     else:
-        forced = "random weights, lengths forced to those of the sources"
-        weights = forced if found["is_forced"] else "trained"
-        yield f"{about} ({weights}); {found['machine']}; {found['num_lines']:,} lines"
-        for search, figures in (
-            ("greedy search", found["greedy"]),
-            ("beam size {}", found["beam"]),
-        ):
-            of = f"{figures['num_rounds']} rounds, {search.format(figures['beam_size'])}"
-            yield from _figure_lines(figures, "decoding", of)
+        about = " (random weights, lengths forced to those of the sources)" if found["is_forced"] else " (trained)"
+        size, beam = f"{found['num_lines']:,} lines", found["beam"]
+        searches = {"greedy": "greedy search", "beam": f"beam size {beam['beam_size']}"}
+        parts = {part: f"{beam['num_rounds']} rounds, {search}" for part, search in searches.items()}
+    yield f"{found['num_parameters']:,} parameters{about}; {found['machine']}; {size}"
+    for part, of in parts.items():
+        yield ""
+        yield _line("", "median", f"10 % to 90 % of {of}")
+        yield from _figure_lines(found[part], kind)
     yield ""
     for what, limit in (("resident", "usable"), ("device", "device_usable")):
         used, usable = machine_figures["memory"][what], machine_figures["memory"][limit]
         if used is not None:
             of = f"{used / usable:.0%} of {usable / 1e6:,.0f} MB" if usable else ""
             yield _line(f"peak memory, {what}", f"{used / 1e6:,.0f} MB", of)
-    unit = "CPU-second" if found["machine"].startswith("CPU") else "second"
-    yield f"matrix products, GFLOP per {unit}"
+    yield f"matrix products, GFLOP per {'CPU-second' if found['machine'].startswith('CPU') else 'second'}"
     for product in machine_figures["products"]:
         shape = " x ".join(f"{size:,}" for size in product["shape"])
-        note = f"{shape}{', the peak' if product == machine_figures['peak'] else ''}"
         speed = product["flop_per_second"]["median"] / 1e9
-        yield _line(f"  {product['what']}", f"{speed:,.0f}", note)
+        note = ", the peak" if product == machine_figures["peak"] else ""
+        yield _line(f"  {product['what']}", f"{speed:,.0f}", f"{shape}{note}")
     yield ""
-    if "engines" in found:
+    if kind == "decoding":
         yield from _engine_lines(found["engines"])
         yield ""
     yield found["conclusion"]
@@ -125,25 +112,27 @@ def _line(name: str, value: str, note: str = "") -> str:
     return f"{name:32}{value:>14}   {note}".rstrip()
 
 
-def _figure_lines(part: Mapping[str, Any], kind: str, of: str) -> Iterator[str]:
-    yield ""
-    yield _line("", "median", f"10 % to 90 % of {of}")
-    for name, path in _figures_in(part, kind):
-        value, note = part.get(path), ""
-        if path.startswith("phases."):
-            phase = part["phases"][name.strip()]
-            value, note = phase["milliseconds"], f"   {phase['share']:.1%}"
+def _figure_lines(part: Mapping[str, Any], kind: str) -> Iterator[str]:
+    for name, key in FIGURES[kind].items():
+        value = part.get(key)
         if isinstance(value, Mapping):
-            low, median, high = (_short(value[key]) for key in ("low", "median", "high"))
-            yield _line(name, median, f"{low} to {high}{note}")
-        elif "share" in path and value is not None:
-            yield _line(name, f"{value:.1%}")
+            yield _spread_line(name, value)
         elif value is not None:
-            yield _line(name, f"{value / 1e6:,.1f} M" if path.startswith("flop") else f"{value:,.0f}")
+            is_flop = key.startswith("flop")
+            yield _line(
+                name, f"{value:.1%}" if "share" in key else f"{value / 1e6:,.1f} M" if is_flop else f"{value:,.0f}"
+            )
+        if key.endswith("_milliseconds"):
+            for phase, found in part["phases"].items():
+                yield _spread_line(f"  {phase}", found["milliseconds"], f"   {found['share']:.1%}")
 
 
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+def _spread_line(name: str, spread: Mapping[str, float], note: str = "") -> str:
+    low, median, high = (
+        f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+        for value in (spread["low"], spread["median"], spread["high"])
+    )
+    return _line(name, median, f"{low} to {high}{note}")
 
 
 def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
@@ -152,7 +141,7 @@ def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
         f"engines in turns, without the text pipeline: {turns['num_lines']:,} lines, {turns['num_rounds']} rounds, "
         f"{turns['processor']}, {threads}"
     )
-    unit = turns.get("unit", "CPU-second")
+    unit = turns["unit"]
     yield f"{'target tokens per ' + unit:32}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
     for found in turns["figures"]:
         speed, ratio = found[key_of_speed("target", unit)], found["ratio"]
@@ -184,7 +173,7 @@ def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
     """
     first, second = read_benchmark(before), read_benchmark(after)
     kind, other_kind = first.get("kind"), second.get("kind")
-    if kind != other_kind or not isinstance(kind, str) or kind not in PARTS:
+    if kind != other_kind or kind not in [*PARTS]:
         raise DataError(
             f"{before} is a benchmark of {kind}, {after} of {other_kind}",
             hint="compare two of training, or two of decoding",
@@ -210,52 +199,46 @@ def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     """The figures of a file that are compared, by their names; of one with a spread, the median."""
-    kind, paths = found["kind"], dict[str, str]()
-    try:
-        flat = flat_settings(found)
-    except RecursionError as error:
-        raise DataError(f"{file}: objects in objects without an end", hint=_AGAIN) from error
+    kind, flat, paths = found["kind"], flat_settings(found), dict[str, str]()
     for part in PARTS[kind]:
         prefix = "" if kind == "training" else f"{part}: "
-        figures = _checked(found.get(part), Mapping, f"{file}: {part} is")
-        _checked(figures.get("phases", {}), Mapping, f"{file}: {part}.phases is")
-        for name, path in _figures_in(figures, kind):
-            unit = ", ms" if path.startswith("phases.") else ""
-            paths[f"{prefix}{name.strip()}{unit}"] = f"{part}.{path}"
+        for name, key in FIGURES[kind].items():
+            if key not in MAY_BE_ABSENT or f"{part}.{key}" in flat:
+                paths[f"{prefix}{name.strip()}"] = f"{part}.{key}"
+            if key.endswith("_milliseconds"):
+                found_phases = (re.fullmatch(rf"{part}\.phases\.(.*)\.milliseconds\.median", path) for path in flat)
+                paths |= {f"{prefix}{phase[1]}, ms": phase[0] for phase in found_phases if phase}
     machine_path = "figures." if kind == "training" else ""
     paths |= {name: f"{machine_path}{path}" for name, path in MACHINE_FIGURES.items()}
     for name, engine in found["engines"].items():
-        speed = f"engines.{name}.target_tokens_per_cpu_second.median"
-        paths[f"{name}: target tokens per CPU-second"] = speed
+        paths[f"{name}: target tokens per CPU-second"] = f"engines.{name}.target_tokens_per_cpu_second.median"
         if engine.get("ratio") and engine.get("engine") != OTHER:
             paths[f"{name}: times as fast as {OTHER}"] = f"engines.{name}.ratio"
-    numbers = dict[str, float]()
-    for name, path in paths.items():
-        place = f"{path}.median" if f"{path}.median" in flat else path
-        if place not in flat or flat[place] is not None:
-            numbers[name] = _checked(flat.get(place), int | float, f"{file}: {path} is")
-    return numbers
+    numbers = {name: _number(flat, path, file) for name, path in paths.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
-def _checked(value: Any, kind: Any, what: str) -> Any:
-    """A value of a file, which must be an object or a number; `what` begins the sentence of the error."""
-    if value is None:
-        raise DataError(f"{what} missing", hint=_AGAIN)
-    is_wrong = isinstance(value, bool) or not isinstance(value, kind)
-    if is_wrong or (kind is not Mapping and not abs(value) <= _LARGEST):
-        noun = "an object" if kind is Mapping else "a number"
-        raise DataError(f"{what} {value!r:.60} instead of {noun}", hint=_AGAIN)
-    return value
+def _number(flat: Mapping[str, Any], path: str, file: Path) -> float | None:
+    """The number, or the median, at a path in a file; None where the file says that there is none."""
+    value = flat.get(f"{path}.median", flat.get(path))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    if is_number or (value is None and path in flat):
+        return value
+    if value is not None:
+        raise DataError(f"{file}: {path} is {value!r:.60} instead of a number", hint=_AGAIN)
+    for place in itertools.accumulate(path.split("."), "{}.{}".format):
+        if place in flat:
+            raise DataError(f"{file}: {place} is {flat[place]!r:.60} instead of an object", hint=_AGAIN)
+    raise DataError(f"{file}: {path} is missing", hint=_AGAIN)
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
-    for part in ("machine", "processor", "environment", "settings"):
-        flat = [flat_settings(one[part], part) if part in one else {} for one in (first, second)]
-        for name in {**flat[0], **flat[1]}:
-            values = [one.get(name, "absent") for one in flat]
-            if values[0] != values[1]:
-                name = name.removeprefix("settings.")
-                yield f"{name}: {values[0]} before, {values[1]} after"
+    conditions = "machine", "processor", "environment", "settings"
+    before, after = (flat_settings({name: one[name] for name in conditions if name in one}) for one in (first, second))
+    for name in before | after:
+        values = [one.get(name, "absent") for one in (before, after)]
+        if values[0] != values[1]:
+            yield f"{name.removeprefix('settings.')}: {values[0]} before, {values[1]} after"
     for when, one, other in (("before", first, second), ("after", second, first)):
         if alone := [name for name in one["engines"] if name not in other["engines"]]:
             yield f"engines measured only {when}: {'; '.join(alone)}"
@@ -272,9 +255,12 @@ def read_benchmark(path: Path) -> dict[str, Any]:
     """
     try:
         found = json.loads(path.read_bytes())  # PowerShell writes UTF-16, or UTF-8 with a byte-order mark
+        flat_settings(found)
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise DataError(f"{path}: objects in objects without an end", hint=_AGAIN) from error
+    except ValueError as error:
         raise DataError(f"{path}: not JSON ({error})", hint=_HINT) from error
     if not isinstance(found, dict) or "tfm_benchmark" not in found:
         raise DataError(f"{path}: JSON, but not of a benchmark", hint=_HINT)
@@ -283,10 +269,8 @@ def read_benchmark(path: Path) -> dict[str, Any]:
             f"{path}: format {found['tfm_benchmark']!r} of a benchmark; this tfm reads format {FORMAT}",
             hint="measure again with this version of tfm",
         )
-    engines = found.get("engines", {"figures": []})
-    if not isinstance(engines, Mapping) or "figures" not in engines:
-        raise DataError(f"{path}: engines.figures is missing", hint=_AGAIN)
-    figures = engines["figures"]
-    for one in figures if isinstance(figures, list) else [figures]:
-        _checked(one, Mapping, f"{path}: engines.figures holds")
-    return found | {"engines": {_name_of_engine(one): one for one in figures}}
+    try:
+        engines = found.get("engines", {"figures": []})["figures"]
+        return found | {"engines": {_name_of_engine(one): one for one in engines}}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: engines.figures is missing, or is not a list of objects", hint=_AGAIN) from error

@@ -8,10 +8,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.profiler import ProfilerActivity, profile
 
 from transformer_cli.acceleration.accelerate import num_compiled_graphs
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, are_recorded
@@ -24,15 +25,10 @@ from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
 from transformer_cli.data.updates import Batch
 from transformer_cli.extensions.benchmark import advice, measuring
-from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts, Suggestion
+from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts, Suggestion, setting
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import (
-    Machine,
-    prepare_machine,
-    require_cuda_graphs,
-    require_training_precision,
-)
+from transformer_cli.process.device import Machine, prepare_machine, require_cuda_graphs, require_training_precision
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import remove
 from transformer_cli.training.batch_size import with_fitting_batches
@@ -62,7 +58,6 @@ LEAST_BATCH_TOKENS = 256
 MUCH_PADDING, MUCH_WAITING, LARGEST_RAISE = 0.1, 0.02, 8.0
 MEMORY_TO_USE = 0.8  # a suggestion leaves the rest for batches that differ
 MUCH_BUSY = 0.75  # of the time of a GPU; from here on, recordings that start all kernels at once gain little
-SMALL_SHARE = 0.15  # of the peak; below it, the short kernels of a model may be what limits a GPU
 # Larger updates change what a model learns from the same number of tokens, so they must gain more than noise.
 LEAST_GAIN_OF_LARGER_BATCHES = 1.15
 NUM_PROFILED = 3
@@ -170,7 +165,6 @@ class Trainee:
         stopwatch = Stopwatch(self.machine.device, phases=phases)
         experiment, timed = self.experiment, list[Timed]()
         recorded = experiment.runner.recorded
-
         next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
 
         def next_update() -> list[Batch]:
@@ -183,8 +177,7 @@ class Trainee:
             changes["objective"] = stopwatch.around(experiment.objective, OTHER, LOSS)
         else:
             replay = stopwatch.around(recorded.sum_gradients, OTHER, REPLAY)
-            passes: Any = Observed(recorded, sum_gradients=replay)
-            changes["runner"] = replace(experiment.runner, recorded=passes)
+            changes["runner"] = replace(experiment.runner, recorded=cast(Any, Observed(recorded, sum_gradients=replay)))
         ends_at = time.perf_counter() + seconds
 
         class Limit(Callback):
@@ -212,22 +205,24 @@ class Trainee:
                 callbacks=Callbacks([Limit()]),
             )
         stopwatch.give_times(timed, PHASES if recorded is None else PHASES_OF_REPLAYS)
-        largest = (update.largest_batch for update in timed)
-        self.cells_of_largest_batch = max(self.cells_of_largest_batch, *largest)
+        self.cells_of_largest_batch = max(self.cells_of_largest_batch, *(update.largest_batch for update in timed))
         return timed
 
 
 def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed:
     """An update with the size of its batches, which recorded passes pad further; without its time."""
-    shapes = [None if recorded is None else recorded.shape_of(batch) for batch in batches]
+
+    def num_cells(batch: Batch) -> int:
+        if recorded is None:
+            return batch.source_ids.numel() + batch.target_ids.numel()
+        shape = recorded.shape_of(batch)
+        return 2 * shape.num_pairs * shape.length
+
     return Timed(
         work=sum(map(measuring.work_of_batch, batches), Timed().work),
         target_tokens=sum(one.num_target_tokens for one in batches),
         num_tokens=sum(one.num_source_tokens + one.num_target_tokens for one in batches),
-        num_cells=sum(
-            2 * shape.num_pairs * shape.length if shape else one.source_ids.numel() + one.target_ids.numel()
-            for one, shape in zip(batches, shapes, strict=True)
-        ),
+        num_cells=sum(map(num_cells, batches)),
         num_batches=len(batches),
         largest_batch=max(one.num_cells for one in batches),
     )
@@ -253,18 +248,6 @@ def _marking_hooks(stopwatch: Stopwatch, model: Transformer | None) -> Iterator[
 # The figures.
 
 
-class Situation(NamedTuple):
-    """Settings and facts, beside the figures, on which a suggestion depends."""
-
-    config: Config
-    machine: MachineFacts
-    num_batches: int  # of an epoch
-    fixed_bytes: int  # of libraries, weights, gradients and optimizer: not larger with the batch
-    padding_at: Mapping[int, float]  # the share of padding for other training.batch_tokens
-    are_layers_compiled: bool = False
-    are_passes_recorded: bool = False
-
-
 def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing: measuring.Pacing) -> Figures:
     """Measure the training of a config on this machine; try suggested settings in short trials.
 
@@ -275,9 +258,12 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
     with closing(Trainee(config, data, folder)) as trainee:
         machine, experiment = trainee.machine, trainee.experiment
         parameters = list(experiment.model.parameters())
-        description = machine.describe()  # the trials change the number of threads
         fixed = measuring.bytes_in_use(machine.device) + 3 * sum(one.nbytes for one in parameters)
-        figures = _measured(trainee, pacing)
+        report: Figures = {
+            "machine": machine.describe(),  # the trials change the number of threads
+            "num_parameters": sum(one.numel() for one in parameters),
+            "figures": _measured(trainee, pacing),
+        }
         situation = Situation(
             trainee.config,
             MachineFacts.of(machine),
@@ -287,27 +273,22 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
             are_layers_compiled=trainee.session.compilation.layers,
             are_passes_recorded=experiment.runner.recorded is not None,
         )
-
-        def speed(one: Trainee, unit: str) -> float:
-            return measuring.speed_of(one.train(pacing.turn_seconds), unit)
-
-        worth = training_suggestions(figures, situation)
-        return {
-            "machine": description,
-            "num_parameters": sum(one.numel() for one in parameters),
-            "figures": figures,
-            **advice.advised(training_limit(figures), worth, trainee, speed, pacing),
-        }
+        return report | advice.advised(
+            training_limit(report["figures"]),
+            training_suggestions(report["figures"], situation),
+            trainee,
+            lambda one, unit: measuring.speed_of(one.train(pacing.turn_seconds), unit),
+            pacing,
+        )
 
 
 def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     """The figures of a training. A spread is over updates, the warm-up left out; a share is from 0 to 1."""
-    machine, config, at_most = trainee.machine, trainee.config, pacing.num_updates
-    limits: dict[str, Any] = {"at_least": at_most or 3, "at_most": at_most}
+    machine, config, model = trainee.machine, trainee.config, trainee.experiment.model
+    limits: dict[str, Any] = {"at_least": pacing.num_updates or 3, "at_most": pacing.num_updates}
     logger.info("warming up")
     trainee.prepare_shapes()
     num_rows = trainee.train(pacing.warm_up_seconds, at_least=3)[-1].num_cells // 2
-    logger.info("measuring the speed of matrix products")
     own_shape = num_rows, config.model.d_model, config.model.d_ff
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     logger.info("measuring the speed of updates")
@@ -316,39 +297,73 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     memory = measuring.peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
-    flop_of = measuring.flop_counter(trainee.experiment.model, trains=True)
-    # Unlike the median, this has the few updates that take long.
-    together = measuring.speed_of(speed, "second")
+    flop_of = measuring.flop_counter(model, trains=True)
     found = measuring.figures_of(
         "update",
         speed,
-        [u.phases for u in marked],
+        [update.phases for update in marked],
         lambda work: config.training.num_predictions * flop_of(work),
         peak=peak,
         device=machine.device,
     )
-    profiled, data_sheet_peak = list[Timed](), None
-    busy = measuring.busy_seconds(
-        machine.device,
-        lambda: profiled.extend(trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED)),
-    )
-    if busy is not None:
-        name = torch.cuda.get_device_name(machine.device)
-        data_sheet_peak = measuring.peak_of_data_sheet(name, machine.precision)
+    together = measuring.speed_of(speed, "second")  # unlike the median, this has the few updates that take long
+    busy = peak_of_sheet = None
+    if machine.device.type == "cuda":
+        # Updates take longer than usual here, because PyTorch's profiler writes down each kernel.
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            profiled = trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED)
+        kernels = measuring.kernel_seconds(profiler.key_averages())
         # The seconds in kernels for a token, of those without a profiler; two streams may compute at the same time.
-        busy = min(1.0, busy / sum(u.target_tokens for u in profiled) * together)
+        busy = min(1.0, kernels / sum(update.target_tokens for update in profiled) * together)
+        name = torch.cuda.get_device_name(machine.device)
+        peak_of_sheet = measuring.peak_of_data_sheet(name, machine.precision)
     return found | {
         "num_updates": len(speed),
         "target_tokens_per_second_together": together,
-        "target_tokens_per_update": measuring.spread(u.target_tokens for u in speed),
-        "batches_per_update": sum(u.num_batches for u in speed) / len(speed),
+        "target_tokens_per_update": measuring.spread(update.target_tokens for update in speed),
+        "batches_per_update": sum(update.num_batches for update in speed) / len(speed),
         "memory": memory,
-        "num_halvings": sum(u.num_halvings for u in (*speed, *marked)),
+        "num_halvings": sum(update.num_halvings for update in (*speed, *marked)),
         "products": products,
         "peak": peak,
-        "share_of_data_sheet": data_sheet_peak and found["flop_per_second"]["median"] / data_sheet_peak,
+        "share_of_data_sheet": peak_of_sheet and found["flop_per_second"]["median"] / peak_of_sheet,
         "busy_share": busy,
     }
+
+
+def training_limit(figures: Figures) -> str:
+    """One sentence: the phase that takes the most time, and the share of the peak."""
+    phases = figures["phases"]
+    name = measuring.longest_of(phases)
+    limit = (
+        f"{WHAT_IS_OTHER if name == OTHER else name.capitalize()} takes {phases[name]['share']:.0%} of an update of "
+        f"{figures['update_milliseconds']['median']:,.0f} ms; the matrix products reach "
+        f"{figures['share_of_peak']:.0%} of this machine's peak"
+    )
+    if figures["share_of_data_sheet"] is not None:
+        limit += f" and {figures['share_of_data_sheet']:.0%} of that of its data sheet"
+    if figures["busy_share"] is not None:
+        limit += f"; the GPU computes {figures['busy_share']:.0%} of the time"
+    if phases[DATA]["share"] >= MUCH_WAITING:
+        limit += f"; waiting for data takes {phases[DATA]['share']:.0%}: one thread prepares the batches"
+    if figures["num_halvings"]:
+        limit += f"; {figures['num_halvings']} batches did not fit into memory and were cut in two"
+    return limit
+
+
+# Suggestions.
+
+
+class Situation(NamedTuple):
+    """Settings and facts, beside the figures, on which a suggestion depends."""
+
+    config: Config
+    machine: MachineFacts
+    num_batches: int  # of an epoch
+    fixed_bytes: int  # of libraries, weights, gradients and optimizer: not larger with the batch
+    padding_at: Mapping[int, float]  # the share of padding for other training.batch_tokens
+    are_layers_compiled: bool = False
+    are_passes_recorded: bool = False
 
 
 def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[int, float]:
@@ -363,29 +378,6 @@ def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[in
     return found
 
 
-def training_limit(figures: Figures) -> str:
-    """One sentence: the phase that takes the most time, and the share of the peak."""
-    name = measuring.longest_of(figures["phases"])
-    limit = (
-        f"{WHAT_IS_OTHER if name == OTHER else name.capitalize()} takes {figures['phases'][name]['share']:.0%} of an update of "
-        f"{figures['update_milliseconds']['median']:,.0f} ms; the matrix products reach "
-        f"{figures['share_of_peak']:.0%} of this machine's peak"
-    )
-    if figures["share_of_data_sheet"] is not None:
-        limit += f" and {figures['share_of_data_sheet']:.0%} of that of its data sheet"
-    if figures["busy_share"] is not None:
-        limit += f"; the GPU computes {figures['busy_share']:.0%} of the time"
-    waiting = figures["phases"][DATA]["share"]
-    if waiting >= MUCH_WAITING:
-        limit += f"; waiting for data takes {waiting:.0%}: one thread prepares the batches"
-    if figures["num_halvings"]:
-        limit += f"; {figures['num_halvings']} batches did not fit into memory and were cut in two"
-    return limit
-
-
-# Suggestions.
-
-
 def training_suggestions(figures: Figures, situation: Situation) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first."""
     rules = _on_a_gpu, _core_for_data, _padding, _larger_batches
@@ -394,36 +386,26 @@ def training_suggestions(figures: Figures, situation: Situation) -> list[Suggest
 
 
 def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
-    runtime, busy, share = situation.config.runtime, figures["busy_share"], figures["share_of_peak"]
+    runtime, busy = situation.config.runtime, figures["busy_share"]
     if situation.machine.device != "cuda":
         return
-    is_waiting = busy is not None and busy < MUCH_BUSY  # for the CPU, which starts its kernels
+    is_waiting = busy < MUCH_BUSY  # for the CPU, which starts its kernels
     if not situation.are_layers_compiled and runtime.compile is not True:
         # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
-        gain = 1.05 if is_waiting else 1.2
-        yield advice.setting("the layers are not compiled", "runtime.compile=true", gain)
+        yield setting("the layers are not compiled", "runtime.compile=true", 1.05 if is_waiting else 1.2)
     may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
-    if situation.are_passes_recorded or not may_record:
-        return
-    change = "runtime.cuda_graphs=true"
-    if is_waiting:
+    if is_waiting and may_record and not situation.are_passes_recorded:
         because = f"the GPU computes only {busy:.0%} of the time and waits for the CPU to start its kernels"
-        yield advice.setting(because, change, min(3.0, 1.0 / max(busy, 0.01)))
-    elif busy is None and share <= SMALL_SHARE:
-        because = (
-            f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
-        )
-        yield advice.setting(because, change, min(2.0, SMALL_SHARE / max(share, 0.01)))
+        yield setting(because, "runtime.cuda_graphs=true", min(3.0, 1.0 / max(busy, 0.01)))
 
 
 def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
     waiting, now = figures["phases"][DATA]["share"], situation.machine.num_threads
     has_no_core = now > 2 and now >= situation.machine.num_cores
     if situation.machine.device == "cpu" and waiting >= MUCH_WAITING and has_no_core:
-        because = f"waiting for data takes {waiting:.0%} of an update"
         change = f"runtime.threads={now - 1}"
         what = f"leave a core for the thread that prepares batches: set {change}"
-        yield advice.setting(because, change, 1.0 / (1.0 - waiting), what=what)
+        yield setting(f"waiting for data takes {waiting:.0%} of an update", change, 1.0 / (1.0 - waiting), what=what)
 
 
 def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
@@ -437,8 +419,7 @@ def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
         overrides = ("training.batch_sentences=null", *overrides)
         verb = "replace training.batch_sentences by training.batch_tokens:"
     what = f"{verb} {batch_tokens:,}, which leaves {padding:.0%}"
-    gain = (1.0 - padding) / (1.0 - now)
-    yield Suggestion(f"padding is {now:.0%} of a batch", what, overrides, gain)
+    yield Suggestion(f"padding is {now:.0%} of a batch", what, overrides, (1.0 - padding) / (1.0 - now))
 
 
 def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
@@ -462,8 +443,7 @@ def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggesti
     if situation.machine.device != "cpu":
         gain = max(gain, min(factor, 0.5 / max(figures["share_of_peak"], 0.01)))
     least = LEAST_GAIN if keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
-    because = f"{used / usable:.0%} of the memory is used"
-    yield Suggestion(because, *_raised(situation.config, factor), gain, least)
+    yield Suggestion(f"{used / usable:.0%} of the memory is used", *_raised(situation.config, factor), gain, least)
 
 
 def _raised(config: Config, factor: float) -> tuple[str, tuple[str, ...]]:
