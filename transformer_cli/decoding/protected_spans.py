@@ -10,7 +10,6 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
-from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -24,14 +23,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
-from transformer_cli.text.spans import (
-    Span,
-    SpanKind,
-    find_spans,
-    masked,
-    span_texts,
-    spans_at_words,
-)
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
 HIDDEN = "\ue000"
