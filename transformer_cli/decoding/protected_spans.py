@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
@@ -34,7 +34,8 @@ class Promise:
     """The spans of a source, and how often its translation must hold each.
 
     A translation may have numbers that its source does not have ("two cats" may become "2 gatti"), but no other spans:
-    a URL or a tag that the source does not have is invented.
+    a URL or a tag that the source does not have is invented. A letter may be a word of its language, too, so it may stand there
+    more often ("Option A" may become "A: opzione A").
     """
 
     counts: Mapping[str, int]
@@ -43,6 +44,8 @@ class Promise:
 
     allowed: frozenset[str] = frozenset()
     """Spans of terms of a glossary, which a translation may have more often."""
+    letters: Mapping[str, int] = field(default_factory=dict)
+    """Single letters, each of which a translation must hold at least so often."""
 
     @classmethod
     def of(
@@ -54,7 +57,10 @@ class Promise:
         allowed: frozenset[str] = frozenset(),
     ) -> "Promise":
         """The promise for a source and its spans."""
-        return cls(Counter(span_texts(text, spans)), may_repeat_numbers, allowed)
+        letters = [span for span in spans if span.kind is SpanKind.LETTER]
+        others = [span for span in spans if span.kind is not SpanKind.LETTER]
+        counts, letter_counts = (Counter(span_texts(text, each)) for each in (others, letters))
+        return cls(counts, may_repeat_numbers, allowed, letter_counts)
 
     def is_kept_by(self, text: str) -> bool:
         """Whether a translation holds each span exactly as often as the source, and no invented one."""
@@ -66,10 +72,18 @@ class Promise:
         if any(span not in spans and text[span.start : span.end] in self.counts for span in whole):
             spans = whole
         for span in spans:
+            if span.kind is SpanKind.LETTER:
+                continue
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
         if any(span not in self.counts and span not in self.allowed and not is_number[span] for span in found):
+            return False
+        # At the beginning of a sentence, a small letter is a capital one.
+        if any(
+            len(re.findall(rf"(?<![^\W_])[{letter}{letter.upper()}](?![^\W_])", text)) < count
+            for letter, count in self.letters.items()
+        ):
             return False
         return all(
             found[span] == count
@@ -344,7 +358,8 @@ class SpanKeeper:
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        chosen = self.stand_ins.choose([span.kind for span in others], masked(text, others, " "), num_tried or 0)
+        kinds = [SpanKind.NUMBER if span.kind is SpanKind.NUMBER else SpanKind.WORD for span in others]
+        chosen = self.stand_ins.choose(kinds, masked(text, others, " "), num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
         # Letters in place of the spans that stay in a piece: they count as words of it.

@@ -4,6 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
+from transformer_cli.text import letters
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -18,6 +19,8 @@ class SpanKind(Enum):
     """A URL, address, path, placeholder or code: it takes the place of a name in its sentence."""
     NUMBER = "number"
     """Digits: many models copy them, and those that are copied wrongly are repaired."""
+    LETTER = "letter"
+    """A capital letter that names something, such as a key: many models copy it, and a name takes its place in others."""
 
 
 class NamedKind(NamedTuple):
@@ -89,6 +92,15 @@ _OWNERS = "Array|Console|Date|Document|Error|Event|Function|JSON|Map|Math|Module
 # Behind a hyphen stands a key, and no word, as in Meta-analysis.
 _MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
 _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
+# Behind Ctrl stand all letters but the words of one letter, behind Alt and Shift, which are words, too, only capital ones.
+_KEYS_BY_SPACES = (
+    r"(?<![\w-])(?:(?:Ctrl|Strg|Cmd)(?: (?:Alt|Shift|Cmd|Meta))*+ (?:[A-Zb-df-hj-np-tv-xz\d]|Home|End|Up|Down|Left|Right|Insert|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space)"
+    r"|(?:Alt|Shift)(?: (?:Alt|Shift|Cmd|Meta))*+ (?:[B-DF-HJ-NP-Z]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete))(?![\w'\u2019+-]|\.\w)"
+)
+# A folder whose name has spaces, such as My Files and Program Files (x86): its other words begin with capital letters.
+_FOLDERS_OF_WINDOWS = (
+    r"(?:(?:[\w.$-]{1,60}[\\/]){0,9}[\w.$-]{1,60}(?: [A-Z\d(][\w.$()-]{0,60}){1,3}[\\/](?=[\w.$%(~]))*"
+)
 # Of a call: a letter, a number, or a text in quotes.
 _ARGUMENT = r"(?:[A-Za-z]|-?\d{1,9}(?:\.\d{1,9})?|'[^'()\n]{0,40}'|\"[^\"()\n]{0,40}\")"
 _NAME_AS_ARGUMENT = rf"(?:[A-Za-z_][\w.]{{1,48}}|{_ARGUMENT})"
@@ -300,7 +312,8 @@ KINDS: dict[str, NamedKind] = {
     "path": NamedKind(
         SpanKind.WORD,
         (
-            r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
+            rf"(?<![\w\\])[A-Za-z]:\\{_FOLDERS_OF_WINDOWS}[^\s<>|\"*?]*"  # C:\Users\me, C:\My Files\me
+            rf"|(?<![\w\\/.:-])[A-Za-z]:/(?:{_FOLDERS_OF_WINDOWS}[\w$%(~][^\s<>|\"*?]*|(?<=[A-Z]:/)(?=[\s.,;!?)]|\Z))"  # C:/data, C:/
             rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
             r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
             rf"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/*-]*(?:{_QUERY})?"  # /usr/bin, /usr/lib/*.a, /the/house?login
@@ -354,6 +367,7 @@ KINDS: dict[str, NamedKind] = {
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
         rf"|{_OPTION}"
         rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
+        rf"|{_KEYS_BY_SPACES}"  # Ctrl Q, Ctrl Shift T, Alt F4
         r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
         r"|(?<![\w.-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"  # a UUID
         r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
@@ -394,6 +408,8 @@ KINDS: dict[str, NamedKind] = {
             rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
         ),
     ),
+    # Of those that its pattern finds, the ones that name something: `letters.is_name`.
+    "letter": NamedKind(SpanKind.LETTER, letters.ALONE),
     # Commands and options, calls, settings: words for programs that a text of people seldom has.
     "command": NamedKind(
         SpanKind.WORD,

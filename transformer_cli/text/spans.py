@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from transformer_cli.text.languages import frequent_words, is_plain
+from transformer_cli.text.letters import has_letter_as_name, is_name
 from transformer_cli.text.span_kinds import KINDS, SIGN_OF_CODE, SPAN_SIGN
 from transformer_cli.text.span_kinds import SpanKind as SpanKind
 
@@ -34,7 +35,9 @@ class Span(NamedTuple):
 
 def has_span_sign(text: str) -> bool:
     """Whether a text has a sign that a protected span may have; most sentences have none."""
-    return ("-" in text or not is_plain(text)) and SPAN_SIGN.search(text) is not None
+    if "-" not in text and is_plain(text):
+        return False
+    return SPAN_SIGN.search(text) is not None or has_letter_as_name(text)
 
 
 def find_spans(text: str) -> list[Span]:
@@ -146,6 +149,9 @@ def _spans(text: str) -> Iterator[Span]:
         start, end, kind = match.start(), match.end(), match.lastgroup
         if kind in ("address", "path"):
             end = _without_closing_marks(text, start, end)
+        elif kind == "letter" and not is_name(text, start):
+            place = end
+            continue
         elif kind == "name" and text[end - 1] == "*":
             before = match[0].rstrip("*")
             if "*" not in before and _may_close_words(text, start):
