@@ -76,6 +76,19 @@ def test_a_letter_that_is_a_word_or_a_part_of_a_name_is_none(text: str) -> None:
     assert SpanKind.LETTER not in {span.kind for span in find_spans(text)}
 
 
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [("Seat 12 A is red.", "A"), ("Open seat 34 B now.", "B"), ("Set it to 5 V.", "V"), ("Go to 7 Y", "Y")],
+)
+def test_a_letter_behind_a_number_and_a_space_is_a_span(text: str, letter: str) -> None:
+    assert span_texts(text, find_spans(text))[1:] == [letter]
+
+
+@pytest.mark.parametrize("text", ["In 1914 I went", "By 2010 A new dog is here", "30 B.C. and 5 P.M.", "10 J. Smith"])
+def test_other_letters_behind_a_number_are_none(text: str) -> None:
+    assert SpanKind.LETTER not in {span.kind for span in find_spans(text)}
+
+
 def test_a_promise_holds_a_letter_at_least_as_often_as_its_source() -> None:
     text = "Press A to play with A."
     promise = Promise.of(text, find_spans(text))

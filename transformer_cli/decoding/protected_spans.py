@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import UNIT_BEHIND_VALUE, lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
@@ -307,6 +307,9 @@ class ProtectedSentence:
             self._pieces = pieces
             return
         found = self._best or replace(copied(self._given.text), is_partly_copied=True)
+        text, spans = self._given.text, self._given.spans
+        if self._best is not None and not has_letter(masked(text, [_with_unit(text, span) for span in spans], " ")):
+            found = copied(text)  # {n} km, whose unit the model loses
         self.result = replace(found, terms=applied_terms(found.text, self._required))
 
 
@@ -345,7 +348,7 @@ class SpanKeeper:
             num_tried: how many times stand-ins for all numbers were tried before; None: numbers that the model knows stay.
         """
         if num_tried is not None:
-            spans = [_with_half_of_day(text, span) for span in spans]
+            spans = [_with_unit(text, _with_half_of_day(text, span)) for span in spans]
         inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
         known = {
             span
@@ -477,6 +480,12 @@ def _literal(text: str) -> list[_Piece]:
 def _with_half_of_day(text: str, span: Span) -> Span:
     """The span of a time with the a.m. or p.m. behind it, which a model would take for another word beside a stand-in."""
     found = _HALF_OF_DAY.match(text, span.end) if span.kind is SpanKind.NUMBER else None
+    return span if found is None else span._replace(end=found.end())
+
+
+def _with_unit(text: str, span: Span) -> Span:
+    """The span of a placeholder with the sign of a unit behind it, which a model would lose beside a stand-in."""
+    found = UNIT_BEHIND_VALUE.match(text, span.end) if span.kind is SpanKind.WORD else None
     return span if found is None else span._replace(end=found.end())
 
 

@@ -45,7 +45,7 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0]\Z")
 _LETTER_BEFORE = re.compile(r"(?<![^\W_])[A-HJ-Z](?:,| (?:and|or|e|ed|o|et|ou|und|oder|y))[ \u00a0]\Z")
 _WORD_BEHIND = re.compile(r"[ \u00a0]([^\W\d_]+)")
 _ENDS = re.compile(r"[,;:!?)\]\"\u00bb\u201d]|\.(?:\s*\Z|\s)|\s*\Z")
-_JOINS = _words("to and or")
+_JOINS = _words("to and or is")
 _OPENING, _CLOSING = '"\u00ab\u201c\u201e(', '"\u00bb\u201d\u201c)'
 _NEAR = 30  # characters
 _JOINED_KEYS = re.compile(r"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z])")
@@ -79,5 +79,9 @@ def is_name(text: str, place: int) -> bool:
     is_initial = word_behind[:1].isupper() or re.match(r"\.\s+\w", behind) is not None
     if letter == "I" or is_initial or word_behind in _NO_NAMES:
         return False
-    is_inside = (len(word_before) > 1 and word_before.islower()) or _LETTER_BEFORE.search(before) is not None
-    return is_inside and (letter not in "AEO" or is_end or word_behind in _JOINS)
+    # Also with a space behind a number, as in seat 12 A; a unit there stays, too.
+    is_inside = re.search(r"\d[ \u00a0]\Z", before) is not None
+    is_inside = (
+        is_inside or (len(word_before) > 1 and word_before.islower()) or _LETTER_BEFORE.search(before) is not None
+    )
+    return is_inside and (letter not in "AEOY" or is_end or word_behind in _JOINS)

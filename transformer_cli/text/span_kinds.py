@@ -367,7 +367,7 @@ KINDS: dict[str, NamedKind] = {
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
         rf"|{_OPTION}"
         rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
-        rf"|{_KEYS_BY_SPACES}"  # Ctrl Q, Ctrl Shift T, Alt F4
+        rf"|%kbd [^%{_NO_CONTROL}]{{1,40}}%|{_KEYS_BY_SPACES}"  # %kbd Ctrl I %, Ctrl Q, Ctrl Shift T, Alt F4
         r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
         r"|(?<![\w.-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"  # a UUID
         r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
