@@ -5,7 +5,7 @@ No language is given. So a letter that is a word of some language, such as I, A 
 
 import re
 
-ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])[A-Zbfgpqx](?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
+ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])[A-Zbfgpqrx](?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
 """A capital letter of Latin script that touches no other word, or a small one that is a word of no language."""
 _ALONE = re.compile(ALONE)
 
@@ -48,6 +48,8 @@ _ENDS = re.compile(r"[,;:!?)\]\"\u00bb\u201d]|\.(?:\s*\Z|\s)|\s*\Z")
 _JOINS = _words("to and or is")
 _OPENING, _CLOSING = '"\u00ab\u201c\u201e(', '"\u00bb\u201d\u201c)'
 _NEAR = 30  # characters
+_ADDRESS = r"(?:\S[@/\\{}%]|[@/\\{}%]\S)\S*"
+_ADDRESS_BEFORE, _ADDRESS_BEHIND = re.compile(rf"{_ADDRESS} \Z"), re.compile(rf" \S*?{_ADDRESS}")
 _JOINED_KEYS = re.compile(r"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z])")
 
 
@@ -59,12 +61,13 @@ def has_letter_as_name(text: str) -> bool:
 def is_name(text: str, place: int) -> bool:
     """Whether the letter by itself at a place names something."""
     letter, before, behind = text[place], text[max(0, place - _NEAR) : place], text[place + 1 : place + 1 + _NEAR]
-    if not any(map(str.isalnum, text[:place] + text[place + 1 :])):
+    if letter.islower():  # beside an address or a placeholder, where a model does not see that it is a word
+        is_beside = _ADDRESS_BEFORE.search(before) is not None or _ADDRESS_BEHIND.match(behind) is not None
+        return is_beside and re.search(r"\d\s?\Z", before) is None and re.match(r"\.\s*\S", behind) is None
+    if not any(map(str.isalnum, before + behind)) and sum(map(str.isalnum, text)) == 1:
         return letter != "I"  # the whole text
     if before[-1:] in _OPENING and before and behind[:1] in _CLOSING and behind:
         return True
-    if letter.islower():  # behind a number it may be a unit, and before a full stop an abbreviation
-        return re.search(r"\d\s?\Z", before) is None and re.match(r"\.\s*\S", behind) is None
     word_behind = match[1] if (match := _WORD_BEHIND.match(behind)) else ""
     if word_behind.isupper() and len(word_behind) > 1:
         return False  # words in capital letters

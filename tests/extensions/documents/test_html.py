@@ -498,7 +498,7 @@ def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
         ("The CO<sub>2</sub> here", "THE CO<sub>2</sub> HERE", "HERE CO<sub>2</sub> THE"),
         ("The red car<sup>1</sup> is here", "THE RED CAR<sup>1</sup> IS HERE", "HERE IS CAR<sup>1</sup> RED THE"),
         ("He sees it<sup>1</sup> here", "HE SEES IT<sup>1</sup> HERE", "HERE IT<sup>1</sup> SEES HE"),
-        ("The letter x<sub>i</sub> is big", "THE LETTER x<sub>i</sub> IS BIG", "BIG IS x<sub>i</sub> LETTER THE"),
+        ("The letter x<sub>i</sub> is big", "THE LETTER X<sub>i</sub> IS BIG", "BIG IS X<sub>i</sub> LETTER THE"),
         ("The red<sup>TM</sup> car", "THE RED<sup>TM</sup> CAR", "CAR RED<sup>TM</sup> THE"),
         ("The 1<sup>st</sup> car", "THE 1<sup>ST</sup> CAR", "CAR 1<sup>ST</sup> THE"),
         ("We see Na<sup>+</sup> here", "WE SEE Na<sup>+</sup> HERE", "HERE Na<sup>+</sup> SEE WE"),
