@@ -361,7 +361,7 @@ class SpanKeeper:
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        kinds = [SpanKind.NUMBER if span.kind is SpanKind.NUMBER else SpanKind.WORD for span in others]
+        kinds = [_kind_of_stand_in(text, span) for span in others]
         chosen = self.stand_ins.choose(kinds, masked(text, others, " "), num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
@@ -481,6 +481,22 @@ def _with_half_of_day(text: str, span: Span) -> Span:
     """The span of a time with the a.m. or p.m. behind it, which a model would take for another word beside a stand-in."""
     found = _HALF_OF_DAY.match(text, span.end) if span.kind is SpanKind.NUMBER else None
     return span if found is None else span._replace(end=found.end())
+
+
+# A placeholder for a number: %d, %1$d, %(x)d, {n}, {{ count }}, {num_dogs}. In its place a name would be read as the owner of
+# what it counts: "livres de %d".
+_FOR_NUMBER = re.compile(
+    r"%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
+    r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2}"
+)
+
+
+def _kind_of_stand_in(text: str, span: Span) -> SpanKind:
+    """The kind of the stand-in for a span: a number where it has a number or stands for one before a word, else a name."""
+    is_before_word = text[span.end : span.end + 1].isspace() and text[span.end + 1 : span.end + 2].isalpha()
+    if span.kind is SpanKind.NUMBER or (is_before_word and _FOR_NUMBER.fullmatch(text, span.start, span.end)):
+        return SpanKind.NUMBER
+    return SpanKind.WORD
 
 
 def _with_unit(text: str, span: Span) -> Span:
