@@ -7,9 +7,30 @@ import pytest
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.checks.line_repairs import loses_spans
+from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.translation import copied
+from transformer_cli.text.spans import SpanKind, find_spans
 
-from .stub_translators import stub_translator, upper
+from .stub_translators import TOKENIZER, stub_translator, upper
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "asked"),
+    [
+        ("%d hotels", ("25",), "25 hotels"),
+        ("the {n} hotels and %(x)d trains", ("25", "15"), "the 25 hotels and 15 trains"),
+        ("the {{ dog_count }} hotels of %s", ("25",), "the 25 hotels of Anna"),
+        ("%1$d hotels", (), "Anna hotels"),
+        ("the {n} hotels and %d trains", ("25",), "the 25 hotels and Anna trains"),
+        ("{name} hotels, %s hotels", ("25",), "Anna hotels, Tom hotels"),
+        ("hotel %d.", ("25",), "hotel Anna."),
+    ],
+)
+def test_a_number_stands_for_a_placeholder_that_counts_a_noun(text: str, numbers: tuple[str, ...], asked: str) -> None:
+    stand_ins = StandIns({SpanKind.WORD: ("Anna", "Tom"), SpanKind.NUMBER: numbers})
+    keeper = SpanKeeper(TOKENIZER, TOKENIZER, stand_ins, Direction("en", "it"), lambda text: ())
+    [piece] = next(keeper.attempts(text, find_spans(text)))
+    assert piece.text == asked
 
 
 def protected(line: str) -> str:
@@ -46,6 +67,7 @@ def test_a_line_whose_letter_is_lost_is_translated_again() -> None:
         ("The house is {n} km from here.", "La maison est à {n}.", True),
         ("The house is {n} km from here.", "La maison est à {n} km d'ici.", False),
         ("The house is {n} km from here.", "La maison est à {n} kilomètres d'ici.", False),
+        ("The dog eats {n} kg of it.", "Le chien mange {n} kgra.", True),
         ("The house is {n} kms", "La maison {n} de", False),
     ],
 )

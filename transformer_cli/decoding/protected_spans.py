@@ -361,8 +361,13 @@ class SpanKeeper:
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        kinds = [_kind_of_stand_in(text, span) for span in others]
-        chosen = self.stand_ins.choose(kinds, masked(text, others, " "), num_tried or 0)
+        kinds = [_kind_of_stand_in(text, span, num_tried) for span in others]
+        around = masked(text, others, " ")
+        chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
+        if None in chosen:  # too few numbers: names for the placeholders without one
+            pairs = zip(others, kinds, chosen, strict=True)
+            kinds = [kind if word is not None else _kind_of_stand_in(text, span, 1) for span, kind, word in pairs]
+            chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
         # Letters in place of the spans that stay in a piece: they count as words of it.
@@ -491,10 +496,15 @@ _FOR_NUMBER = re.compile(
 )
 
 
-def _kind_of_stand_in(text: str, span: Span) -> SpanKind:
-    """The kind of the stand-in for a span: a number where it has a number or stands for one before a word, else a name."""
+def _kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
+    """The kind of the stand-in for a span: a number where it has a number or stands for one before a word, else a name.
+
+    Where numbers were tried before in vain, names stand for placeholders.
+    """
     is_before_word = text[span.end : span.end + 1].isspace() and text[span.end + 1 : span.end + 2].isalpha()
-    if span.kind is SpanKind.NUMBER or (is_before_word and _FOR_NUMBER.fullmatch(text, span.start, span.end)):
+    if span.kind is SpanKind.NUMBER or (
+        not num_tried and is_before_word and _FOR_NUMBER.fullmatch(text, span.start, span.end)
+    ):
         return SpanKind.NUMBER
     return SpanKind.WORD
 

@@ -606,12 +606,13 @@ UNIT_BEHIND_VALUE = re.compile(
 def _loses_unit(source: str, translation: str, frequent: Set[str]) -> bool:
     """Whether a unit behind a placeholder is not in a translation, and no word that may be another name for it stands in its place."""
     for span in find_spans(source):
-        unit = UNIT_BEHIND_VALUE.match(source, span.end) if span.kind is SpanKind.WORD else None
-        if unit is None or unit[0].strip() in translation:
+        match = UNIT_BEHIND_VALUE.match(source, span.end) if span.kind is SpanKind.WORD else None
+        unit = match[0].strip() if match else ""
+        if not unit or re.search(rf"(?<![^\W_]){unit}(?![^\W_])", translation):
             continue
         behind = translation.partition(source[span.start : span.end])[2]
         word = re.match(r"\s*([^\W\d_]+)", behind)
-        if word is None or word[1].casefold() in frequent:
+        if word is None or word[1].casefold() in frequent or word[1].startswith(unit):
             return True
     return False
 
