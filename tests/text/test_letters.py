@@ -67,6 +67,7 @@ def test_a_letter_that_names_something_is_a_span(text: str, letters: str) -> Non
         "I'm here, J'ai, D'accord, l'A",
         "see p. 7 of it, c est l ou d, v lese, s nim, z domu, k domu, u nas, w domu",
         "R&D, r&d, b-day, the b's",
+        "TWO CAR(S)",
     ],
 )
 def test_a_letter_that_is_a_word_or_a_part_of_a_name_is_none(text: str) -> None:
@@ -91,7 +92,20 @@ def test_a_small_letter_beside_an_address_is_a_span(text: str) -> None:
     assert [span.kind for span in find_spans(text)].count(SpanKind.LETTER) == 1
 
 
-@pytest.mark.parametrize("text", ["see x and (b) now", "{n} d, %s p. 7", "5 x /a", "it is a / b", "b", "%s y {n} a"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see x and (b) now",
+        "{n} d, %s p. 7",
+        "5 x /a",
+        "it is a / b",
+        "<b>a</b> b",
+        "p {color: red}",
+        r"\*star\* b",
+        "b",
+        "%s y {n} a",
+    ],
+)
 def test_other_small_letters_are_none(text: str) -> None:
     assert SpanKind.LETTER not in {span.kind for span in find_spans(text)}
 

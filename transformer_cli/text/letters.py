@@ -48,8 +48,8 @@ _ENDS = re.compile(r"[,;:!?)\]\"\u00bb\u201d]|\.(?:\s*\Z|\s)|\s*\Z")
 _JOINS = _words("to and or is")
 _OPENING, _CLOSING = '"\u00ab\u201c\u201e(', '"\u00bb\u201d\u201c)'
 _NEAR = 30  # characters
-_ADDRESS = r"(?:\S[@/\\{}%]|[@/\\{}%]\S)\S*"
-_ADDRESS_BEFORE, _ADDRESS_BEHIND = re.compile(rf"{_ADDRESS} \Z"), re.compile(rf" \S*?{_ADDRESS}")
+_ADDRESS = r"(?<!\S)[^\s<>]*(?:[@/%][^\s<>/]+|\{[^\s{}<>]+\})[^\s<>]*"
+_ADDRESS_BEFORE, _ADDRESS_BEHIND = re.compile(rf"{_ADDRESS} \Z"), re.compile(rf" {_ADDRESS}")
 _JOINED_KEYS = re.compile(r"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z])")
 
 
@@ -66,8 +66,8 @@ def is_name(text: str, place: int) -> bool:
         return is_beside and re.search(r"\d\s?\Z", before) is None and re.match(r"\.\s*\S", behind) is None
     if not any(map(str.isalnum, before + behind)) and sum(map(str.isalnum, text)) == 1:
         return letter != "I"  # the whole text
-    if before[-1:] in _OPENING and before and behind[:1] in _CLOSING and behind:
-        return True
+    if before and before[-1] in _OPENING and behind and behind[0] in _CLOSING:
+        return not before[-2:-1].isalnum()
     word_behind = match[1] if (match := _WORD_BEHIND.match(behind)) else ""
     if word_behind.isupper() and len(word_behind) > 1:
         return False  # words in capital letters
