@@ -94,8 +94,8 @@ _MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
 _KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
 # Behind Ctrl stand all letters but the words of one letter, behind Alt and Shift, which are words, too, only capital ones.
 _KEYS_BY_SPACES = (
-    r"(?<![\w-])(?:(?:Ctrl|Strg|Cmd)(?: (?:Alt|Shift|Cmd|Meta))*+ (?:[A-Zb-df-hj-np-tv-xz\d]|Home|End|Up|Down|Left|Right|Insert|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space)"
-    r"|(?:Alt|Shift)(?: (?:Alt|Shift|Cmd|Meta))*+ (?:[B-DF-HJ-NP-Z]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete))(?![\w'\u2019+-]|\.\w)"
+    r"(?<![\w-])(?:(?:Ctrl|Strg|Cmd)(?: (?:Alt|Shift|Cmd|Meta)){0,3} (?:[A-Zb-df-hj-np-tv-xz\d]|Home|End|Up|Down|Left|Right|Insert|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space)"
+    r"|(?:Alt|Shift)(?: (?:Alt|Shift|Cmd|Meta)){0,3} (?:[B-DF-HJ-NP-Z]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete))(?![\w'\u2019+-]|\.\w)"
 )
 # A folder whose name has spaces, such as My Files and Program Files (x86): its other words begin with capital letters.
 _FOLDERS_OF_WINDOWS = (
