@@ -2,9 +2,8 @@
 
 import pytest
 
-from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.protected_spans import Promise, spans_outside_terms
-from transformer_cli.text.spans import SpanKind, find_spans, span_texts
+from transformer_cli.text.spans import SpanKind, find_spans, span_texts, with_code
 
 
 @pytest.mark.parametrize(

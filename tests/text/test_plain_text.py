@@ -7,7 +7,7 @@ import pytest
 
 from transformer_cli.decoding.checks import brackets, doubts, signs
 from transformer_cli.decoding.checks.numbers_in_text import has_number_sign
-from transformer_cli.text import seen_words, sentences, spans
+from transformer_cli.text import seen_words, sentences, span_kinds, spans
 from transformer_cli.text.languages import _SMALL, is_plain, plain_words
 from transformer_cli.text.normalization import may_be_invisible
 from transformer_cli.text.seen_words import word_pattern
@@ -18,7 +18,7 @@ from transformer_cli.text.spans import is_enclosed
 SIGNS = "aTé ,.'-?!"
 JOINTS = (" ", "-", "'", ", ", ". ", "! ")
 ABSENT = {
-    "a protected span": spans._SPAN_SIGN,
+    "a protected span": span_kinds.SPAN_SIGN,
     "a sign": signs.SIGN,
     "empty brackets": brackets.MAY_BE_EMPTY,
     "a bracket": brackets.BRACKET,

@@ -183,6 +183,20 @@ def found(text: str) -> list[str]:
         ("Press Ctrl+/, Alt+[ or (Ctrl+Shift+,). C++/Java", ["Ctrl+/", "Alt+[", "Ctrl+Shift+,", "C++"]),
         ("Ctrl-C, Ctrl-Alt-x, Strg-F5 or Shift + Enter", ["Ctrl-C", "Ctrl-Alt-x", "Strg-F5", "Shift + Enter"]),
         ("Meta-analysis and Shift-work, Alt-Kanzler: Ctrl-", []),
+        (
+            "Press Ctrl Q, Ctrl Shift T, Strg c, Alt F4 or Shift Tab; %kbd Ctrl I %",
+            ["Ctrl Q", "Ctrl Shift T", "Strg c", "Alt F4", "Shift Tab", "%kbd Ctrl I %"],
+        ),
+        ("Alt ist der Hund, my Shift I love, Ctrl y Alt, Alt Und Neu, Shift workers", []),
+        (
+            "Open D:/My Files/x.txt, C:/data, C:/ or C:\\My Files\\x.txt now",
+            ["D:/My Files/x.txt", "C:/data", "C:/", "C:\\My Files\\x.txt"],
+        ),
+        (
+            "C:/Program Files (x86)/Red/dog.exe http://a.b/C:/d",
+            ["C:/Program Files (x86)/Red/dog.exe", "http://a.b/C:/d"],
+        ),
+        ("It is so:/ dog: /cats, note:/", []),
         ("The 2.x houses, v. 2.3.x of 4 xylophones", ["2.x", "2.3.x", "4"]),
         ("Flight 34B, seat 12A. At 45-12AB or 123-23FZ", ["34B", "12A", "45-12AB", "123-23FZ"]),
         ("A 3D garden, 5V and 2C; 3D-printed", ["3D", "5V", "2C", "3"]),

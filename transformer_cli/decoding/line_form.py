@@ -12,7 +12,6 @@ from itertools import pairwise
 from unicodedata import category
 
 from transformer_cli.decoding.checks.brackets import TextPiece
-from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
@@ -59,13 +58,7 @@ from transformer_cli.text.sentences import (
     with_texts,
     without_closing_mark,
 )
-from transformer_cli.text.spans import (
-    Span,
-    find_spans,
-    has_span_sign,
-    masked,
-    written_breaks,
-)
+from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, with_code, written_breaks
 
 _SENTENCE_ENDS = ".!?\u2026"
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)

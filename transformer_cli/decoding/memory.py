@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from transformer_cli.decoding.translation import Alternative, Translation
 from transformer_cli.process.messages import on_one_line
-from transformer_cli.text.spans import TOUCHING_SPECIFICATION, placeholders_and_tags
+from transformer_cli.text.span_kinds import TOUCHING_SPECIFICATION
+from transformer_cli.text.spans import placeholders_and_tags
 
 logger = logging.getLogger(__name__)
 

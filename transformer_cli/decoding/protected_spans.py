@@ -3,14 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import UNIT_BEHIND_VALUE, lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
-from transformer_cli.decoding.code_in_text import with_code
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -24,14 +23,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
-from transformer_cli.text.spans import (
-    Span,
-    SpanKind,
-    find_spans,
-    masked,
-    span_texts,
-    spans_at_words,
-)
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
 HIDDEN = "\ue000"
@@ -42,7 +34,8 @@ class Promise:
     """The spans of a source, and how often its translation must hold each.
 
     A translation may have numbers that its source does not have ("two cats" may become "2 gatti"), but no other spans:
-    a URL or a tag that the source does not have is invented.
+    a URL or a tag that the source does not have is invented. A letter may be a word of its language, too, so it may stand there
+    more often ("Option A" may become "A: opzione A").
     """
 
     counts: Mapping[str, int]
@@ -51,6 +44,8 @@ class Promise:
 
     allowed: frozenset[str] = frozenset()
     """Spans of terms of a glossary, which a translation may have more often."""
+    letters: Mapping[str, int] = field(default_factory=dict)
+    """Single letters, each of which a translation must hold at least so often."""
 
     @classmethod
     def of(
@@ -62,7 +57,10 @@ class Promise:
         allowed: frozenset[str] = frozenset(),
     ) -> "Promise":
         """The promise for a source and its spans."""
-        return cls(Counter(span_texts(text, spans)), may_repeat_numbers, allowed)
+        letters = [span for span in spans if span.kind is SpanKind.LETTER]
+        others = [span for span in spans if span.kind is not SpanKind.LETTER]
+        counts, letter_counts = (Counter(span_texts(text, each)) for each in (others, letters))
+        return cls(counts, may_repeat_numbers, allowed, letter_counts)
 
     def is_kept_by(self, text: str) -> bool:
         """Whether a translation holds each span exactly as often as the source, and no invented one."""
@@ -74,10 +72,18 @@ class Promise:
         if any(span not in spans and text[span.start : span.end] in self.counts for span in whole):
             spans = whole
         for span in spans:
+            if span.kind is SpanKind.LETTER:
+                continue
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
         if any(span not in self.counts and span not in self.allowed and not is_number[span] for span in found):
+            return False
+        # At the beginning of a sentence, a small letter is a capital one.
+        if any(
+            len(re.findall(rf"(?<![^\W_])[{letter}{letter.upper()}](?![^\W_])", text)) < count
+            for letter, count in self.letters.items()
+        ):
             return False
         return all(
             found[span] == count
@@ -301,6 +307,9 @@ class ProtectedSentence:
             self._pieces = pieces
             return
         found = self._best or replace(copied(self._given.text), is_partly_copied=True)
+        text, spans = self._given.text, self._given.spans
+        if self._best is not None and not has_letter(masked(text, [_with_unit(text, span) for span in spans], " ")):
+            found = copied(text)  # {n} km, whose unit the model loses
         self.result = replace(found, terms=applied_terms(found.text, self._required))
 
 
@@ -339,7 +348,7 @@ class SpanKeeper:
             num_tried: how many times stand-ins for all numbers were tried before; None: numbers that the model knows stay.
         """
         if num_tried is not None:
-            spans = [_with_half_of_day(text, span) for span in spans]
+            spans = [_with_unit(text, _with_half_of_day(text, span)) for span in spans]
         inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
         known = {
             span
@@ -352,7 +361,13 @@ class SpanKeeper:
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        chosen = self.stand_ins.choose([span.kind for span in others], masked(text, others, " "), num_tried or 0)
+        kinds = [_kind_of_stand_in(text, span, num_tried) for span in others]
+        around = masked(text, others, " ")
+        chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
+        if None in chosen:  # too few numbers: names for the placeholders without one
+            pairs = zip(others, kinds, chosen, strict=True)
+            kinds = [kind if word is not None else _kind_of_stand_in(text, span, 1) for span, kind, word in pairs]
+            chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
         # Letters in place of the spans that stay in a piece: they count as words of it.
@@ -470,6 +485,33 @@ def _literal(text: str) -> list[_Piece]:
 def _with_half_of_day(text: str, span: Span) -> Span:
     """The span of a time with the a.m. or p.m. behind it, which a model would take for another word beside a stand-in."""
     found = _HALF_OF_DAY.match(text, span.end) if span.kind is SpanKind.NUMBER else None
+    return span if found is None else span._replace(end=found.end())
+
+
+# A placeholder for a number: %d, %1$d, %(x)d, {n}, {{ count }}, {num_dogs}. In its place a name would be read as the owner of
+# what it counts: "livres de %d".
+_FOR_NUMBER = re.compile(
+    r"%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
+    r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2}"
+)
+
+
+def _kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
+    """The kind of the stand-in for a span: a number where it has a number or stands for one before a word, else a name.
+
+    Where numbers were tried before in vain, names stand for placeholders.
+    """
+    is_before_word = text[span.end : span.end + 1].isspace() and text[span.end + 1 : span.end + 2].isalpha()
+    if span.kind is SpanKind.NUMBER or (
+        not num_tried and is_before_word and _FOR_NUMBER.fullmatch(text, span.start, span.end)
+    ):
+        return SpanKind.NUMBER
+    return SpanKind.WORD
+
+
+def _with_unit(text: str, span: Span) -> Span:
+    """The span of a placeholder with the sign of a unit behind it, which a model would lose beside a stand-in."""
+    found = UNIT_BEHIND_VALUE.match(text, span.end) if span.kind is SpanKind.WORD else None
     return span if found is None else span._replace(end=found.end())
 
 

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from transformer_cli.process.errors import UsageError
+from transformer_cli.text.letters import has_letter_as_name
 
 if TYPE_CHECKING:  # the names of languages do not wait for the schema
     from transformer_cli.config import Direction
@@ -586,9 +587,9 @@ _PLAIN = re.compile(
 def is_plain(text: str) -> bool:
     """Whether a text has only words of Latin letters, with a space, a comma, a hyphen, an apostrophe or the end of a sentence between two of them.
 
-    A text in capital letters, such as LÀ, is not plain: it may be read in small ones.
+    A text in capital letters, such as LÀ, is not plain: it may be read in small ones. Neither is one with a letter that names something.
     """
-    return _PLAIN.match(text) is not None and not text.isupper()
+    return _PLAIN.match(text) is not None and not text.isupper() and not has_letter_as_name(text)
 
 
 def plain_words(text: str) -> list[str]:

@@ -5,7 +5,7 @@ Each check is a plain function of the two texts and their languages. A check tha
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -569,7 +569,8 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
     The words of one side may stand on the other in another language, and a translation may be shorter; so both must be true: more
     sides became empty than got words, and the words are at most two thirds. A side of frequent words alone, such as "to", does
-    not count. A word that a placeholder ends, as in dog{{ n|pluralize }}, must be there, too.
+    not count. A translation without any words lacks also short ones. A word that a placeholder ends, as in dog{{ n|pluralize }}, must be
+    there, too.
     """
     if source == translation or not all(map(has_spaces, languages)):
         return False
@@ -583,6 +584,10 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     if len(sides) != len(others):
         return False
     frequent = _known_of(languages.source).frequent
+    if not any(others) and any(word not in frequent for words in sides for word in words):
+        return True
+    if _loses_unit(source, translation, _known_of(languages.target).frequent):
+        return True
     num_lost = sum(
         not there and any(len(word) >= _SHORTEST_OF_CONTENT and word not in frequent for word in here)
         for here, there in zip(sides, others, strict=True)
@@ -590,6 +595,26 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     num_won = sum(bool(there) and not here for here, there in zip(sides, others, strict=True))
     num_read, num_written = (sum(map(len, each)) for each in (sides, others))
     return num_lost > num_won and num_written <= _FEW_WORDS * num_read
+
+
+UNIT_BEHIND_VALUE = re.compile(
+    r"\s?(?:[kcm]m(?:/h)?|[km]g|m[lL]|[kKMGT]B|[kMG]?Hz|k?Wh?|mAh|px|dpi|dB)(?![\w/'\u2019-])"
+)
+"""The sign of a unit behind a value, as in {n} km."""
+
+
+def _loses_unit(source: str, translation: str, frequent: Set[str]) -> bool:
+    """Whether a unit behind a placeholder is not in a translation, and no word that may be another name for it stands in its place."""
+    for span in find_spans(source):
+        match = UNIT_BEHIND_VALUE.match(source, span.end) if span.kind is SpanKind.WORD else None
+        unit = match[0].strip() if match else ""
+        if not unit or re.search(rf"(?<![^\W_]){unit}(?![^\W_])", translation):
+            continue
+        behind = translation.partition(source[span.start : span.end])[2]
+        word = re.match(r"\s*([^\W\d_]+)", behind)
+        if word is None or word[1].casefold() in frequent or word[1].startswith(unit):
+            return True
+    return False
 
 
 _ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")

@@ -778,7 +778,11 @@ def _links(translator: "Translator", pairs: Sequence[tuple[str, str]]) -> dict[t
 
 def _with_equal_words(source: str, translation: str, links: Collection[Link]) -> Collection[Link]:
     """The links, in which words that are protected, such as placeholders, are linked with themselves alone."""
-    kept = {text.strip(_END_MARKS) for text in source.split() if find_spans(text)}
+    kept = {
+        text.strip(_END_MARKS)
+        for text in source.split()
+        if any(span.kind is not SpanKind.LETTER for span in find_spans(text))
+    }
     if not kept:
         return links
     source_cores, target_cores = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.spans import find_spans, masked
+from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 # Behind a label in a script without keys, before an ellipsis or a colon.
 _BEHIND = re.compile(r"[ \u3000]?\((?P<sign>[&_])(?P<key>[A-Za-z0-9])\)(?=(?:\.{3}|[\u2026:\uff1a])?\s*\Z)")
@@ -71,7 +71,7 @@ def with_mnemonic(label: str, mnemonic: Mnemonic, language: str, taken: Collecti
         taken: the keys of the labels beside it, in small letters. A word that begins with one of them is marked at another
             letter, if there is one that is free.
     """
-    visible = masked(label, find_spans(label), " ")
+    visible = masked(label, [span for span in find_spans(label) if span.kind is not SpanKind.LETTER], " ")
     places = [at for at, sign in enumerate(visible) if sign.isalnum()]
     if mnemonic.is_behind or primary_language(language) in _WITHOUT_KEYS or not places:
         end = _END_OF_LABEL.search(label)

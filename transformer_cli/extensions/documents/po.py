@@ -24,7 +24,7 @@ from transformer_cli.extensions.documents.strings import (
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import has_letter
-from transformer_cli.text.spans import SPECIFICATION_AT_WORD
+from transformer_cli.text.span_kinds import SPECIFICATION_AT_WORD
 
 logger = logging.getLogger(__name__)
 

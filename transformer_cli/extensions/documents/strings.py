@@ -40,7 +40,8 @@ from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, 
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import has_letter
-from transformer_cli.text.spans import TOUCHING_SPECIFICATION, SpanKind, find_spans, masked
+from transformer_cli.text.span_kinds import TOUCHING_SPECIFICATION
+from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.code_in_text import code_in, has_codes_of_colours
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.inline_text import (
@@ -63,7 +62,9 @@ from transformer_cli.text.sentences import (
 )
 from transformer_cli.text.spans import (
     SpanKind,
+    code_in,
     find_spans,
+    has_codes_of_colours,
     masked,
     may_touch_word,
     spans_at_words,

@@ -35,15 +35,8 @@ from transformer_cli.text.sentences import (
     split_sentences_around,
     without_closing_mark,
 )
-from transformer_cli.text.spans import (
-    SPECIFICATION,
-    TOUCHING_SPECIFICATION,
-    Span,
-    SpanKind,
-    find_spans,
-    masked,
-    span_texts,
-)
+from transformer_cli.text.span_kinds import SPECIFICATION, TOUCHING_SPECIFICATION
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts
 
 _MARKS_AROUND = re.compile(r"^\W+|\W+$")
 

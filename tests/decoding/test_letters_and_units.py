@@ -1,0 +1,75 @@
+"""Letters that name something and units behind placeholders come through a translation."""
+
+from dataclasses import replace
+
+import pytest
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.line_repairs import loses_spans
+from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
+from transformer_cli.decoding.translation import copied
+from transformer_cli.text.spans import SpanKind, find_spans
+
+from .stub_translators import TOKENIZER, stub_translator, upper
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "asked"),
+    [
+        ("%d hotels", ("25",), "25 hotels"),
+        ("the {n} hotels and %(x)d trains", ("25", "15"), "the 25 hotels and 15 trains"),
+        ("the {{ dog_count }} hotels of %s", ("25",), "the 25 hotels of Anna"),
+        ("%1$d hotels", (), "Anna hotels"),
+        ("the {n} hotels and %d trains", ("25",), "the 25 hotels and Anna trains"),
+        ("{name} hotels, %s hotels", ("25",), "Anna hotels, Tom hotels"),
+        ("hotel %d.", ("25",), "hotel Anna."),
+    ],
+)
+def test_a_number_stands_for_a_placeholder_that_counts_a_noun(text: str, numbers: tuple[str, ...], asked: str) -> None:
+    stand_ins = StandIns({SpanKind.WORD: ("Anna", "Tom"), SpanKind.NUMBER: numbers})
+    keeper = SpanKeeper(TOKENIZER, TOKENIZER, stand_ins, Direction("en", "it"), lambda text: ())
+    [piece] = next(keeper.attempts(text, find_spans(text)))
+    assert piece.text == asked
+
+
+def protected(line: str) -> str:
+    [found] = replace(stub_translator(upper), protects_spans=True).translate([line])
+    return found.text
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("The hotel P sleeps.", "THE HOTEL P SLEEPS."),
+        ("The letter S and the train waits.", "THE LETTER S AND THE TRAIN WAITS."),
+        ("Ctrl Q the train waits.", "Ctrl Q THE TRAIN WAITS."),
+        ("The train C:/the/house waits.", "THE TRAIN C:/the/house WAITS."),
+        ("{n} km", "{n} km"),
+        ("{n}\u00a0km", "{n}\u00a0km"),
+        ("https://x.org b", "https://x.org b"),
+    ],
+)
+def test_what_a_model_cannot_read_stays_beside_its_words(line: str, written: str) -> None:
+    assert protected(line) == written
+
+
+def test_a_line_whose_letter_is_lost_is_translated_again() -> None:
+    line = "Press P to see the house."
+    assert loses_spans(line, copied("Vois la maison."))
+    assert not loses_spans(line, copied("Presse P."))
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "lacks"),
+    [
+        ("The house is {n} km from here.", "La maison est à {n} de l'ici.", True),
+        ("The house is {n} km from here.", "La maison est à {n}.", True),
+        ("The house is {n} km from here.", "La maison est à {n} km d'ici.", False),
+        ("The house is {n} km from here.", "La maison est à {n} kilomètres d'ici.", False),
+        ("The dog eats {n} kg of it.", "Le chien mange {n} kgra.", True),
+        ("The house is {n} kms", "La maison {n} de", False),
+    ],
+)
+def test_a_unit_behind_a_placeholder_is_missed(source: str, translation: str, *, lacks: bool) -> None:
+    assert lacks_words_at_placeholders(source, translation, Direction("en", "fr")) == lacks
