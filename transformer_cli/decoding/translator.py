@@ -11,6 +11,7 @@ from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.checks.brackets import BRACKET, lost_brackets, pieces_around_brackets
 from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
+    DOUBTS_WITH_WORDS,
     ENCLOSED,
     MADE_UP,
     MARKS,
@@ -19,7 +20,7 @@ from transformer_cli.decoding.checks.doubts import (
     lost_marks,
     without_words,
 )
-from transformer_cli.decoding.checks.omissions import regain_lost_words, with_omissions
+from transformer_cli.decoding.checks.omissions import regain_lost_words, with_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
@@ -362,11 +363,11 @@ class Translator:
             translations = list(map(with_fixed_spaces, lines, translations))
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
-        if self.estimates:
-            translations = with_omissions(self, read_in_reverse(self, translations))
-            if (quality := self.pipeline.quality) is not None:
-                translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
-        return translations
+        if not self.estimates:
+            return with_lost_words(self, translations) if self.repairs else translations
+        translations = with_omissions(self, read_in_reverse(self, translations))
+        quality = self.pipeline.quality
+        return [replace(each, estimate=quality.estimate(each)) for each in translations] if quality else translations
 
     def _by_two_models(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
         """The translations of lines through the pivot language: by the first model, and then by this one."""
@@ -763,9 +764,9 @@ def _report_not_green(numbered: Sequence[tuple[int, Translation]], quality: Qual
 
 
 def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
-    """Warn of lines with doubts: one message for those with equal doubts, and one each for unseen and made-up words."""
+    """Warn of lines with doubts: one message for those with equal doubts, and one each for lost, unseen and made-up words."""
     lines_by_doubts: dict[tuple[str, ...], list[int]] = {}
-    words_by_doubt: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in (UNSEEN, MADE_UP)}
+    words_by_doubt: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in DOUBTS_WITH_WORDS}
     for number, each in numbered:
         if doubts := without_words(each.doubts):
             lines_by_doubts.setdefault(doubts, []).append(number)
