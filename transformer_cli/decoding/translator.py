@@ -13,6 +13,7 @@ from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
     DOUBTS_WITH_WORDS,
     ENCLOSED,
+    LABEL,
     MADE_UP,
     MARKS,
     UNSEEN,
@@ -415,14 +416,15 @@ class Translator:
                 doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
             if text == source and ENCLOSED not in doubts and is_enclosed(source):
                 doubts += (ENCLOSED,)
+            if ":" in source and LABEL not in doubts and self.pipeline.leaves_label(source, text):
+                doubts += (LABEL,)
         words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
         written = seen.written if isinstance(seen, SeenWords) else None
         if written is not None and not (translation.is_untranslated or translation.is_from_memory):
             given = (source, *(term.target for term in translation.terms))
             words[MADE_UP] = made_up_words(" ".join(given), text, written)
         doubts += tuple(f"{doubt}: {', '.join(named)}" for doubt, named in words.items() if named)
-        is_same = doubts == translation.doubts
-        return translation if is_same else replace(translation, doubts=doubts)
+        return translation if doubts == translation.doubts else replace(translation, doubts=doubts)
 
     def with_estimates_if_possible(self) -> "Translator":
         """The translator whose translations have estimates, if the direction has a calibration that promises something.
@@ -530,8 +532,7 @@ class Translator:
         hypotheses: dict[Request, list[Hypothesis]] = {}
         self._search_new_parts(chunks, hypotheses)
         if pipeline.keeps_text:
-            # The words of a line with details are linked by their places, so none of its marks changes.
-            # Most texts have neither an ellipsis nor a mark between clauses.
+            # With details, words are linked by their places, so no mark changes. Most texts have no ellipsis and no mark of a clause.
             if explainer is None and any(ELLIPSIS.search(part.given) for chunk in chunks for part in chunk.parts):
                 self._regain_ellipses(chunks, hypotheses)
             self._divide_lost(range(len(chunks)), chunks, hypotheses, whole)

@@ -56,6 +56,7 @@ MARKS = "lacks a sign of its source"
 """Followed by a colon and what it lacks: signs, an ellipsis inside a sentence, an abbreviation such as e.g., a question mark."""
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
+LABEL = "leaves the words before its colon as they are: training has not seen all of them"
 NEGATION = "has a negation more or less than its source"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
@@ -80,6 +81,7 @@ DOUBTS = (
     MARKS,
     BESIDE_PLACEHOLDER,
     ENCLOSED,
+    LABEL,
     OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
