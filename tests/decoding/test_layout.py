@@ -242,6 +242,33 @@ def test_spans_stand_where_their_stand_ins_stood(line: str, expected: str) -> No
     assert translated(line, upper_case) == expected
 
 
+@pytest.mark.parametrize(
+    ("written", "line", "expected"),
+    [
+        ("\u00ab \\1 \u00bb", 'the book "{n}" is here', "THE BOOK \u00ab {n} \u00bb IS HERE"),
+        ('\u00ab "\\1" \u00bb', 'the book "{n}" is here', 'THE BOOK "{n}" IS HERE'),
+        ('\u00ab \\1"', 'the book "{n}" is here', 'THE BOOK "{n}" IS HERE'),
+        ("\\1 \u00ab is \u00bb", 'the book "{n}" is here', 'THE BOOK "{n}" IS HERE'),
+        ('"\\1', "the book \u201c%s\u201d is here", "THE BOOK \u201c%s\u201d IS HERE"),
+        ("\\1", "the book '%s' is here", "THE BOOK '%s' IS HERE"),
+        ('"\\1', 'the file "EXT:%2$s/%1$s"', 'THE FILE "EXT:%2$s/%1$s"'),
+    ],
+)
+def test_a_placeholder_has_its_quotation_marks_once(written: str, line: str, expected: str) -> None:
+    def changes_marks(text: str) -> list[str]:
+        return upper_case(re.sub("[\"'\u201c](\\w+)[\"'\u201d]", written, text))
+
+    assert translated(line, changes_marks) == expected
+
+
+def test_a_word_beside_a_placeholder_in_quotation_marks_is_not_lost() -> None:
+    def loses(text: str) -> list[str]:
+        return upper_case(re.sub('"| garden', "", text))
+
+    [translation] = formatted(loses).translate(['the book "{n}" garden'])
+    assert (translation.text, translation.is_in_pieces) == ('THE BOOK "{n}" GARDEN', True)
+
+
 def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None:
     def loses(text: str) -> list[str]:
         known = {"wait": "WAIT", "minutes.": "MINUTES.", "for": "FOR"}

@@ -25,14 +25,13 @@ from transformer_cli.decoding.engine import (
     search_confidence,
 )
 from transformer_cli.decoding.translation import Chunk, Translation
-from transformer_cli.text.languages import SMALL_WORDS, has_spaces, primary_language, small_words
+from transformer_cli.text.languages import SMALL_WORDS, has_spaces, num_content_words, primary_language, small_words
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.decoding.translator import Translator
 
-_LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
 # Good morning, guten Tag: Bonjour says both words.
 _GREETING = re.compile(
@@ -167,7 +166,7 @@ def _short_pairs(pipeline: "TextPipeline", translation: Translation) -> Iterator
     for source, text in translation.pieces or ((translation.source, translation.text),):
         if len(text.split()) >= len(source.split()):  # most are as long
             continue
-        num_read, num_written = _num_content_words(source, languages.source), _num_content_words(text, languages.target)
+        num_read, num_written = num_content_words(source, languages.source), num_content_words(text, languages.target)
         if num_written > _FEW_CONTENT_WORDS * num_read:
             continue
         if has_span_sign(source) and any(span.kind is not SpanKind.NUMBER for span in find_spans(source)):
@@ -302,22 +301,16 @@ def _fuller_rival(
         return None
     languages, write = pipeline.languages, pipeline.target_tokenizer.decode
     source, text = pipeline.source_tokenizer.decode(request.ids), write(found[0].ids)
-    num_read, num_written = _num_content_words(source, languages.source), _num_content_words(text, languages.target)
+    num_read, num_written = num_content_words(source, languages.source), num_content_words(text, languages.target)
     if num_written >= num_read:
         return None
     for each in close:
         other = write(each.ids)
-        if num_written < _num_content_words(other, languages.target) <= num_read:
+        if num_written < num_content_words(other, languages.target) <= num_read:
             doubts = doubts_about(source, other, languages, is_finished=True)
             is_better = set(doubts).issubset(doubts_about(source, text, languages, is_finished=True))
             return each if is_better else None
     return None
-
-
-def _num_content_words(text: str, language: str) -> int:
-    left_out = small_words(primary_language(language))
-    words = _LETTERS.findall(text.lower())
-    return sum(1 for word in words if word not in left_out and (len(word) >= _FEWEST_LETTERS or word.isdigit()))
 
 
 def _least_attended(
