@@ -21,6 +21,7 @@ from transformer_cli.decoding import (
     Translation,
     Translator,
 )
+from transformer_cli.decoding.checks.doubts import LABEL
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.translation import SourceText, TranslatedPiece
 from transformer_cli.text.seen_words import SeenWords
@@ -241,6 +242,33 @@ def test_spans_stand_where_their_stand_ins_stood(line: str, expected: str) -> No
     assert translated(line, upper_case) == expected
 
 
+@pytest.mark.parametrize(
+    ("written", "line", "expected"),
+    [
+        ("\u00ab \\1 \u00bb", 'the book "{n}" is here', "THE BOOK \u00ab {n} \u00bb IS HERE"),
+        ('\u00ab "\\1" \u00bb', 'the book "{n}" is here', 'THE BOOK "{n}" IS HERE'),
+        ('\u00ab \\1"', 'the book "{n}" is here', 'THE BOOK "{n}" IS HERE'),
+        ("\\1 \u00ab is \u00bb", 'the book "{n}" is here', 'THE BOOK "{n}" IS HERE'),
+        ('"\\1', "the book \u201c%s\u201d is here", "THE BOOK \u201c%s\u201d IS HERE"),
+        ("\\1", "the book '%s' is here", "THE BOOK '%s' IS HERE"),
+        ('"\\1', 'the file "EXT:%2$s/%1$s"', 'THE FILE "EXT:%2$s/%1$s"'),
+    ],
+)
+def test_a_placeholder_has_its_quotation_marks_once(written: str, line: str, expected: str) -> None:
+    def changes_marks(text: str) -> list[str]:
+        return upper_case(re.sub("[\"'\u201c](\\w+)[\"'\u201d]", written, text))
+
+    assert translated(line, changes_marks) == expected
+
+
+def test_a_word_beside_a_placeholder_in_quotation_marks_is_not_lost() -> None:
+    def loses(text: str) -> list[str]:
+        return upper_case(re.sub('"| garden', "", text))
+
+    [translation] = formatted(loses).translate(['the book "{n}" garden'])
+    assert (translation.text, translation.is_in_pieces) == ('THE BOOK "{n}" GARDEN', True)
+
+
 def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None:
     def loses(text: str) -> list[str]:
         known = {"wait": "WAIT", "minutes.": "MINUTES.", "for": "FOR"}
@@ -423,6 +451,8 @@ def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:
         ("Q: The cat?", ["The cat?"], "Q: THE CAT?"),
         ("TOM:", ["TOM:"], "TOM:"),
         ("See is: one.", ["See is: one."], "SEE IS: ONE."),
+        ("One To: The cat.", ["One To.", "The cat."], "ONE TO: THE CAT."),
+        ("One TO: The cat.", ["The cat."], "One TO: THE CAT."),
     ],
 )
 def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
@@ -435,10 +465,36 @@ def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
         return [text.upper()]
 
     translator = formatted(watches)
-    seen = SeenWords.of({"one": 1, "the": 1, "cat": 1})
+    seen = SeenWords.of({"one": 1, "the": 1, "cat": 1, "to": 1})
     knowing = replace(translator, pipeline=replace(translator.pipeline, keeps_text=True, seen_words=seen))
     [translation] = knowing.translate([line])
     assert (translation.text, asked) == (expected, read)
+
+
+@pytest.mark.parametrize("line", ["ONE: The cat is here.", "One: The cat is here.", "One: The cat."])
+def test_a_label_gets_no_exclamation_mark(line: str) -> None:
+    translator = formatted(lambda text: [f"{text.rstrip('.')} !"])
+    assert [each.text for each in translator.translate([line])] == [f"{line} !".replace(". !", " !")]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_named"),
+    [
+        ("Full Zork: The cat.", True),
+        ("- Full Zork: The cat.", True),
+        ("Zork: The cat.", False),  # most are speakers
+        ("Anna Zork: The cat.", False),
+        ("One Cat: The cat.", False),  # is translated
+    ],
+)
+def test_a_label_that_stays_is_named_if_one_of_its_words_is_no_name(line: str, is_named: bool) -> None:
+    tokenizer = train_tokenizer([f"{TEXT} full"] * 3, TokenizerConfig(kind="bpe", vocab_size=400))
+    translator = formatted(lambda text: [text.upper()], tokenizer=tokenizer)
+    seen = SeenWords.of({"one": 1, "the": 1, "cat": 1, "full": 1, "anna": 1})
+    decoding = translator.decoding.model_copy(update={"repair": True})
+    pipeline = replace(translator.pipeline, keeps_text=True, seen_words=seen)
+    [found] = replace(translator, decoding=decoding, pipeline=pipeline).translate([line])
+    assert (LABEL in found.doubts) is is_named
 
 
 def test_a_small_letter_behind_a_label_stays_small() -> None:

@@ -264,3 +264,50 @@ def test_of_a_language_without_a_list_of_small_words_nothing_is_chosen() -> None
     translator = beam_of(LOST, WHOLE)
     other = stub_translator(upper, languages=("en", "sv"), repair=True)
     assert [each.text for each in replace(translator, pipeline=other.pipeline).translate([LINE])] == [LOST]
+
+
+def short_of(*lost: str, **attributes: Any) -> Translator:
+    model = without(*lost)
+    translator = stub_translator(lambda _: [], languages=("en", "en"), repair=True)
+    engine = Beam(model)
+    for name, value in {"least_attended": lost, **attributes}.items():
+        setattr(engine, name, value)
+    return replace(translator, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("line", "lost", "attributes", "words"),
+    [
+        ("the hotel garden sleeps", ("garden",), {}, "garden"),
+        ("the hotel garden sleeps", (), {}, ""),
+        ("the hotel sleeps", ("the",), {}, ""),  # as many content words
+        # Each token attends to the word enough, so the model has read it.
+        ("the hotel garden sleeps", ("garden",), {"least_attended": (), "most_attention": 0.9}, ""),
+    ],
+)
+def test_without_an_estimate_a_lost_word_of_a_short_translation_is_named(
+    line: str, lost: tuple[str, ...], attributes: dict[str, Any], words: str
+) -> None:
+    [found] = short_of(*lost, **attributes).translate([line])
+    assert found.doubts == ((f"{OMITS}: {words}",) if words else ())
+
+
+def test_a_translation_as_long_as_its_source_is_not_read_again() -> None:
+    translator = short_of()
+    translator.engine.least_attended = ("garden",)  # type: ignore[attr-defined]
+    assert [each.doubts for each in translator.translate(["the hotel garden sleeps"])] == [()]
+    assert isinstance(translator.engine, Beam)
+    assert "the hotel sleeps" not in translator.engine.asked
+
+
+def test_without_repairs_nothing_is_said_of_lost_words() -> None:
+    translator = short_of("garden")
+    plain = replace(translator, decoding=translator.decoding.model_copy(update={"repair": False}))
+    assert [each.doubts for each in plain.translate(["the hotel garden sleeps"])] == [()]
+
+
+def test_lines_that_lost_words_have_one_message(caplog: pytest.LogCaptureFixture) -> None:
+    list(short_of("garden", "window").translate(["the hotel garden sleeps", "the hotel", "the hotel window sleeps"]))
+    assert [each.message for each in caplog.records] == [
+        "lines 1, 3: the translation has nothing for words of its source: garden, window"
+    ]

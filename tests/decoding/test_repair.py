@@ -11,12 +11,12 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
-from transformer_cli.decoding.checks.brackets import lost_brackets, without_empty_brackets
+from transformer_cli.decoding.checks.brackets import lost_brackets, pieces_around_brackets, without_empty_brackets
 from transformer_cli.decoding.checks.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSEEN, UNSURE, WORDLESS
 from transformer_cli.decoding.checks.quality import Quality, QualityPromise, pieces_per_word
 from transformer_cli.decoding.engine import Explanation, search_confidence
 from transformer_cli.decoding.translation import Link
-from transformer_cli.text.sentences import SeenLengths
+from transformer_cli.text.sentences import SeenLengths, Sentence
 
 from .stub_translators import StubEngine, stub_translator
 
@@ -568,3 +568,19 @@ def test_the_doubts_of_the_whole_line_are_told_with_details_too(with_details: bo
     knowing = replace(translator, pipeline=replace(translator.pipeline, seen_words={"the", "works"}))
     [found] = knowing.translate(["the house works"], with_details=with_details)
     assert found.doubts == (f"{UNSEEN}: house",)
+
+
+@pytest.mark.parametrize(
+    ("inside", "translated"),
+    [
+        ('"dog house", "dog"', ["dog house", "dog"]),
+        ("\u201cdog\u201d / \u201ccat\u201d; \u201ccow\u201d", ["dog", "cat", "cow"]),
+        ('"dog" and "cat"', ['dog" and "cat']),
+        ("dog, cat", ["dog, cat"]),
+    ],
+)
+def test_quoted_parts_of_a_list_in_brackets_are_pieces(inside: str, translated: list[str]) -> None:
+    text = f"We see it ({inside}) here."
+    pieces = pieces_around_brackets([Sentence(text, "")])
+    assert "".join(piece.text for piece in pieces) == text
+    assert [piece.text for piece in pieces if piece.is_translated] == ["We see it", *translated, "here"]

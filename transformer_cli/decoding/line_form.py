@@ -129,9 +129,12 @@ class LineForm:
             return translation
         required = () if self.pipeline.glossary is None else self._required_terms(source)
         language = primary_language(self.pipeline.languages.target)
+        is_label = source_text.text.casefold() == f"{source_text.written.casefold()}."
         finished = []
         for text, score in translation.alternatives:
             marked = with_final_mark_of(text, source, target_language=language)
+            if is_label:  # models call names: "Anna !"
+                marked = marked.rstrip("! \u00a0\u202f") or marked
             if required and applied_terms(marked, required) != applied_terms(text, required):
                 marked = text  # the full stop belongs to a term
             finished.append((marked.upper() if source_text.written.isupper() else marked, score))
@@ -268,9 +271,9 @@ class LineForm:
         label = TextRange(part.start, end)
         rest = TextRange(part.end - len(text[end + 1 : part.end].lstrip()), part.end)
         written, seen = text[slice(*label)], self.pipeline.seen_words
+        words = written.split()
         is_translated = bool(self._required_terms(written)) or all(
-            word.isdigit() or (len(word) >= _FEWEST_LETTERS_OF_LABEL and (seen is None or word in seen))
-            for word in written.split()
+            word.isdigit() or (_is_word_of_label(word, len(words)) and (seen is None or word in seen)) for word in words
         )
         return [label, rest] if is_translated else [rest]
 
@@ -360,6 +363,11 @@ class LineForm:
             return ""
         gap = gap_between(source_gap, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
+
+
+def _is_word_of_label(word: str, num_words: int) -> bool:
+    """Whether a word of a label is no abbreviation; a short one in small letters but the first, as in "Go Home", is none."""
+    return len(word) >= _FEWEST_LETTERS_OF_LABEL or (num_words > 1 and word[1:].islower())
 
 
 def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from transformer_cli.decoding.translation import (
     with_alternatives,
 )
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import num_content_words, primary_language
 from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
@@ -270,14 +270,16 @@ class ProtectedSentence:
         if found is not None:
             with_terms = _with_all_terms(found, self._required)
             languages = self._keeper.languages
-            is_complete = not (
+            has_quotes = self._has_quotes_in_place(found)
+            is_complete = has_quotes and not (
                 lacks_words_at_placeholders(self._given.text, found.text, languages)
                 or has_number_in_word(self._given.text, found.text, languages.target)
             )
             if with_terms is not None and not found.is_untranslated and is_complete:
                 self.result = with_terms
                 return
-            if self._best is None or (self._best.is_untranslated and not found.is_untranslated):
+            is_better = self._best is not None and has_quotes and not self._has_quotes_in_place(self._best)
+            if self._best is None or is_better or (self._best.is_untranslated and not found.is_untranslated):
                 self._best = with_terms or found
         self._begin_next_attempt()
 
@@ -293,6 +295,22 @@ class ProtectedSentence:
             return None
         kept = self._promise.kept_part(joined_translation(self._given.text, complete, "".join))
         return None if kept is None else replace(kept, is_in_pieces=self._is_in_pieces())
+
+    def _has_quotes_in_place(self, found: Translation) -> bool:
+        """Whether each placeholder in quotation marks stands in one pair of them, there are no other marks, and no word is lost beside it."""
+        text, spans = self._given.text, self._given.spans
+        quoted = {*_with_quotes(text, spans)} - {*spans}
+        if not quoted:
+            return True
+        written = Counter(match[0].strip(_QUOTATION_MARKS) for match in _QUOTED.finditer(found.text))
+        if any(written[text[each.start : each.end].strip(_QUOTATION_MARKS)] == 0 for each in quoted):
+            return False
+        if len(_DOUBLE_MARK.findall(text)) != len(_DOUBLE_MARK.findall(found.text)):
+            return False
+        if found.is_in_pieces:  # each word was read by itself
+            return True
+        num_read, num_written = map(num_content_words, (text, found.text), self._keeper.languages)
+        return num_read <= num_written
 
     def _is_in_pieces(self) -> bool:
         """Whether a person should read the translation because its parts were translated by themselves, or one was not."""
@@ -327,26 +345,30 @@ class SpanKeeper:
     def attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
         """Ways to divide the sentence, best first, each different from those before it."""
         seen: list[list[_Piece]] = []
-        for cut_kinds, num_tried in (
-            ({SpanKind.TAG}, None),
-            ({SpanKind.TAG}, 0),
-            ({SpanKind.TAG}, 1),
-            ({SpanKind.TAG, SpanKind.NUMBER, SpanKind.MARK}, None),
-            (set(SpanKind), None),
+        for cut_kinds, num_tried, takes_quotes in (
+            ({SpanKind.TAG}, None, False),
+            ({SpanKind.TAG}, None, True),
+            ({SpanKind.TAG}, 0, True),
+            ({SpanKind.TAG}, 1, True),
+            ({SpanKind.TAG, SpanKind.NUMBER, SpanKind.MARK}, None, True),
+            (set(SpanKind), None, True),
         ):
-            pieces = self._pieces(text, spans, cut_kinds, num_tried)
+            pieces = self._pieces(text, spans, cut_kinds, num_tried, takes_quotes=takes_quotes)
             if pieces not in seen and any(piece.is_translated for piece in pieces):
                 seen.append(pieces)
                 yield pieces
 
     def _pieces(
-        self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind], num_tried: int | None
+        self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind], num_tried: int | None, *, takes_quotes: bool
     ) -> list["_Piece"]:
         """The pieces of a sentence that is cut at some kinds of spans.
 
         Args:
             num_tried: how many times stand-ins for all numbers were tried before; None: numbers that the model knows stay.
+            takes_quotes: whether the quotation marks around a placeholder go with it.
         """
+        if takes_quotes:
+            spans = _with_quotes(text, spans)
         if num_tried is not None:
             spans = [_with_unit(text, _with_half_of_day(text, span)) for span in spans]
         inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
@@ -513,6 +535,26 @@ def _with_unit(text: str, span: Span) -> Span:
     """The span of a placeholder with the sign of a unit behind it, which a model would lose beside a stand-in."""
     found = UNIT_BEHIND_VALUE.match(text, span.end) if span.kind is SpanKind.WORD else None
     return span if found is None else span._replace(end=found.end())
+
+
+_QUOTED = re.compile(
+    r"(?<![\w\"])\"[^\s\"]+\"(?!\w)|\u201c[^\s\u201c\u201d]+\u201d|\u201e[^\s\u201c-\u201f]+[\u201c\u201d]"
+    r"|\u00ab[ \u00a0\u202f]?[^\s\u00ab\u00bb]+[ \u00a0\u202f]?\u00bb|(?<![\w'])'[^\s']+'(?!\w)|\u2018[^\s\u2018\u2019]+\u2019(?!\w)"
+)
+"""A pair of quotation marks around a single word."""
+_QUOTATION_MARKS = "\"'\u2018\u2019\u201c\u201d\u201e\u201f\u00ab\u00bb \u00a0\u202f"
+_DOUBLE_MARK = re.compile('["\u201c-\u201f\u00ab\u00bb]')
+
+
+def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The spans, in which a placeholder or the like takes its quotation marks with it: beside a stand-in, models change one of them."""
+    found = list(spans)
+    for quoted in _QUOTED.finditer(text) if spans else ():
+        inner = [span for span in found if quoted.start() <= span.start and span.end <= quoted.end()]
+        if inner and all(span.kind is SpanKind.WORD for span in inner):
+            place = found.index(inner[0])
+            found[place : place + len(inner)] = [Span(*quoted.span(), SpanKind.WORD)]
+    return found
 
 
 def _is_apart(text: str, span: Span) -> bool:

@@ -53,6 +53,9 @@ from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
     SeenLengths,
     Sentence,
+    TextRange,
+    end_of_label,
+    end_of_marks,
     gap_between,
     in_sentence_case,
     split_at_missing_spaces,
@@ -218,6 +221,23 @@ class TextPipeline:
         if unseen and self.spellings is not None:
             unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
+
+    def leaves_label(self, source: str, translation: str) -> bool:
+        """Whether a label of several words, such as "Full Changelog: ...", stays as it is in a translation, though a word of it is no name.
+
+        The translator leaves a label if training has not seen a word of it: most are speakers.
+        """
+        seen, start = self.seen_words, end_of_marks(source)
+        end = end_of_label(source, TextRange(start, len(source)))
+        if seen is None or end is None or not translation.startswith(source[:end]):
+            return False
+        words = source[start:end].split()
+        return len(words) > 1 and any(len(word) > 3 and word in seen and self._is_mostly_small(word) for word in words)
+
+    def _is_mostly_small(self, word: str) -> bool:
+        """Whether training has mostly read a word in small letters: a frequent one has few tokens, with small numbers."""
+        small, large = (self.source_tokenizer.encode(f"x {each}") for each in (word.lower(), word.capitalize()))
+        return (len(small), *small) < (len(large), *large)
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A line as one text with its parts; see `prepared`."""

@@ -11,7 +11,9 @@ from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.checks.brackets import BRACKET, lost_brackets, pieces_around_brackets
 from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
+    DOUBTS_WITH_WORDS,
     ENCLOSED,
+    LABEL,
     MADE_UP,
     MARKS,
     UNSEEN,
@@ -19,7 +21,7 @@ from transformer_cli.decoding.checks.doubts import (
     lost_marks,
     without_words,
 )
-from transformer_cli.decoding.checks.omissions import regain_lost_words, with_omissions
+from transformer_cli.decoding.checks.omissions import regain_lost_words, with_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.checks.repair import (
     CLAUSE_MARK,
@@ -362,11 +364,11 @@ class Translator:
             translations = list(map(with_fixed_spaces, lines, translations))
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
-        if self.estimates:
-            translations = with_omissions(self, read_in_reverse(self, translations))
-            if (quality := self.pipeline.quality) is not None:
-                translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
-        return translations
+        if not self.estimates:
+            return with_lost_words(self, translations) if self.repairs else translations
+        translations = with_omissions(self, read_in_reverse(self, translations))
+        quality = self.pipeline.quality
+        return [replace(each, estimate=quality.estimate(each)) for each in translations] if quality else translations
 
     def _by_two_models(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
         """The translations of lines through the pivot language: by the first model, and then by this one."""
@@ -414,14 +416,15 @@ class Translator:
                 doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
             if text == source and ENCLOSED not in doubts and is_enclosed(source):
                 doubts += (ENCLOSED,)
+            if ":" in source and LABEL not in doubts and self.pipeline.leaves_label(source, text):
+                doubts += (LABEL,)
         words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
         written = seen.written if isinstance(seen, SeenWords) else None
         if written is not None and not (translation.is_untranslated or translation.is_from_memory):
             given = (source, *(term.target for term in translation.terms))
             words[MADE_UP] = made_up_words(" ".join(given), text, written)
         doubts += tuple(f"{doubt}: {', '.join(named)}" for doubt, named in words.items() if named)
-        is_same = doubts == translation.doubts
-        return translation if is_same else replace(translation, doubts=doubts)
+        return translation if doubts == translation.doubts else replace(translation, doubts=doubts)
 
     def with_estimates_if_possible(self) -> "Translator":
         """The translator whose translations have estimates, if the direction has a calibration that promises something.
@@ -529,8 +532,7 @@ class Translator:
         hypotheses: dict[Request, list[Hypothesis]] = {}
         self._search_new_parts(chunks, hypotheses)
         if pipeline.keeps_text:
-            # The words of a line with details are linked by their places, so none of its marks changes.
-            # Most texts have neither an ellipsis nor a mark between clauses.
+            # With details, words are linked by their places, so no mark changes. Most texts have no ellipsis and no mark of a clause.
             if explainer is None and any(ELLIPSIS.search(part.given) for chunk in chunks for part in chunk.parts):
                 self._regain_ellipses(chunks, hypotheses)
             self._divide_lost(range(len(chunks)), chunks, hypotheses, whole)
@@ -763,9 +765,9 @@ def _report_not_green(numbered: Sequence[tuple[int, Translation]], quality: Qual
 
 
 def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
-    """Warn of lines with doubts: one message for those with equal doubts, and one each for unseen and made-up words."""
+    """Warn of lines with doubts: one message for those with equal doubts, and one each for lost, unseen and made-up words."""
     lines_by_doubts: dict[tuple[str, ...], list[int]] = {}
-    words_by_doubt: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in (UNSEEN, MADE_UP)}
+    words_by_doubt: dict[str, tuple[list[int], dict[str, None]]] = {doubt: ([], {}) for doubt in DOUBTS_WITH_WORDS}
     for number, each in numbered:
         if doubts := without_words(each.doubts):
             lines_by_doubts.setdefault(doubts, []).append(number)

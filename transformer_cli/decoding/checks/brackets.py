@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.text.sentences import (
@@ -104,6 +105,16 @@ class TextPiece(NamedTuple):
     """Whether words of its sentence stand before it."""
 
 
+_QUOTED = re.compile(r"\"[^\"]+\"|\u201c[^\u201d]+\u201d|\u00ab[^\u00bb]+\u00bb")
+_LIST_OF_QUOTES = re.compile(rf"\s*(?:{_QUOTED.pattern})(?:\s*[,;/|]\s*(?:{_QUOTED.pattern}))+\s*")
+
+
+def _ends_in_lists(text: str, brackets: Sequence[int]) -> list[int]:
+    """Where the quoted parts end of lists inside brackets, as in ("dog", "cat"): a model makes other marks of those between them."""
+    lists = (_LIST_OF_QUOTES.fullmatch(text, one + 1, other) for one, other in pairwise(brackets))
+    return [part.end() - 1 for found in lists if found for part in _QUOTED.finditer(text, *found.span())]
+
+
 def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
     """The pieces of the sentences of a text, inside and outside of the brackets around words; a sentence without any is one."""
     pieces: list[TextPiece] = []
@@ -114,7 +125,7 @@ def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
             pieces.append(TextPiece(text, is_translated=True))
             continue
         closing, place, is_inside = closing_mark(text), 0, False
-        for bracket in [*brackets, len(text)]:
+        for bracket in [*sorted({*brackets, *_ends_in_lists(text, brackets)}), len(text)]:
             core = _WORDS.search(text, place, bracket)
             start, end = core.span() if core else (bracket, bracket)
             pieces.append(TextPiece(text[place:start], is_translated=False))

@@ -56,9 +56,10 @@ MARKS = "lacks a sign of its source"
 """Followed by a colon and what it lacks: signs, an ellipsis inside a sentence, an abbreviation such as e.g., a question mark."""
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
+LABEL = "leaves the words before its colon as they are: training has not seen all of them"
 NEGATION = "has a negation more or less than its source"
 OMITS = "has nothing for words of its source"
-"""Followed by a colon and the words; only for translations with an estimate."""
+"""Followed by a colon and the words."""
 DOUBTS = (
     WORDLESS,
     UNFINISHED,
@@ -80,9 +81,12 @@ DOUBTS = (
     MARKS,
     BESIDE_PLACEHOLDER,
     ENCLOSED,
+    LABEL,
     OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
+DOUBTS_WITH_WORDS = (OMITS, UNSEEN, MADE_UP)
+"""Those that name words; messages about lines name the words of several lines together."""
 
 
 _TOKEN = re.compile(r"[^\W\d_]+|\d+")
@@ -307,7 +311,7 @@ def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
 
 def without_words(doubts: Sequence[str]) -> tuple[str, ...]:
     """The doubts without those that name words of the source or the translation."""
-    return tuple(doubt for doubt in doubts if not doubt.startswith((UNSEEN, MADE_UP)))
+    return tuple(doubt for doubt in doubts if not doubt.startswith(DOUBTS_WITH_WORDS))
 
 
 def doubts_of_small_letters(

@@ -742,6 +742,8 @@ def _whole(
     if each.bare is None:
         whole = joined_translation(line.given, found, each.gap.join)
         left, right = map(with_final_mark_of, [one.text for one in found], each.parts)
+        if each.gap.startswith(":") and not each.parts[0].endswith("!"):
+            left = left.rstrip("! \u00a0\u202f") or left  # models call names: "Anna !"
         inner = as_inner_part(right, each.parts[1], target_language=language)
         text = with_pairs_of_quotes(line.given, left + each.gap + inner)
     else:
