@@ -42,7 +42,7 @@ from transformer_cli.extensions.documents.segments import (
     WithoutWords,
     merged,
     moved_slot,
-    nested_runs,
+    nested,
     plain_text,
     rendered,
 )
@@ -332,13 +332,12 @@ class _Reader:
         """
         writer = _Writer(self._inline, self._env, is_cell, is_title)
         for number, parts in enumerate(self._runs(content, places, is_cell=is_cell)):
-            for run in nested_runs(parts):
-                pieces = tuple(merged([part.piece for part in run]))
-                if not has_letter(plain_text(pieces)):
-                    continue
-                is_first = number == 0 and run[0].start == places[0][0] and not (is_cell or is_title or is_inner)
-                render = writer.at_start if is_first else writer.written
-                self._add(run[0].start, run[-1].end, Segment(pieces, ""), render)
+            pieces = tuple(merged([part.piece for part in nested(parts)]))
+            if not has_letter(plain_text(pieces)):
+                continue
+            is_first = number == 0 and parts[0].start == places[0][0] and not (is_cell or is_title or is_inner)
+            render = writer.at_start if is_first else writer.written
+            self._add(parts[0].start, parts[-1].end, Segment(pieces, ""), render)
 
     def _add(self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]) -> None:
         place = f"line {self._numbers.number_at(start)}"

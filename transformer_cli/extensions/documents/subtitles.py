@@ -32,7 +32,7 @@ from transformer_cli.extensions.documents.segments import (
     TranslatedSegment,
     language_after,
     merged,
-    nested_runs,
+    nested,
     partners_of,
     plain_text,
     rendered,
@@ -598,7 +598,7 @@ def _member(cue: Cue, place: tuple[int, int], text: str, is_srt: bool, *, is_lin
     last_dash = _start_of_last_dash(text[core_start:end])
     core_end = end if last_dash is None else core_start + last_dash
     parts = list(_parts(text, core_start, core_end, is_srt))
-    inner = _nested(parts[slice(*_core(parts))])
+    inner = nested(parts[slice(*_core(parts))])
     before = text[start : inner[0].start] if inner else text[start:end]
     after = text[inner[-1].end : end] if inner else ""
     pieces = tuple(part.piece for part in inner)
@@ -639,17 +639,6 @@ def _core(parts: Sequence[InlinePart]) -> tuple[int, int]:
         else:
             break
     return first, last
-
-
-def _nested(parts: Sequence[InlinePart]) -> list[InlinePart]:
-    """The parts; if their ranges do not fit together, all tags are points."""
-    runs = nested_runs(parts)
-    if len(runs) == 1 and len(runs[0]) == len(parts):
-        return runs[0]
-    return [
-        part._replace(piece=part.piece._replace(role=Role.POINT)) if isinstance(part.piece, Markup) else part
-        for part in parts
-    ]
 
 
 def _with_times_in_order(pieces: Sequence[Piece], source: Sequence[Piece]) -> list[Piece]:
