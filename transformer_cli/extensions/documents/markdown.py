@@ -135,7 +135,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
 # In the title of a link: the beginning of a character reference or of an escape.
 _READ_AS_ESCAPE = re.compile(r"&(?=#?\w+;)|\\(?=[!-/:-@\[-`{-~]|\Z)")
 # The end of a line inside of markup, with the mark of a quotation before the next one.
-_LINE_END = re.compile(r"[ \t]*+(?:\r\n?|\n)[ \t]*+(?:>[ \t]*+)*+")
+_LINE_END = re.compile(r"[ \t]*+(?:\r\n?|\n)[ \t]*+(?>(?:>[ \t]*+)*)")
 _MARK_BEHIND_LINE_END = re.compile(r"[\r\n][ \t]*+>")
 # What would begin another block than a paragraph.
 _BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``[^`]*\Z)|~(?=~~)")

@@ -75,7 +75,7 @@ _MARKS = re.compile(
 )
 # The title at the end of a link, image or definition of a link.
 _TITLE = re.compile(
-    r"""(?<!\s)\s++(?:"(?P<double>(?:[^"\\]|\\.)*+)"|'(?P<single>(?:[^'\\]|\\.)*+)'|\((?P<brackets>(?:[^()\\]|\\.)*+)\))\s*+\)?\Z""",
+    r"""(?<!\s)\s++(?:"(?P<double>(?>(?:[^"\\]|\\.)*))"|'(?P<single>(?>(?:[^'\\]|\\.)*))'|\((?P<brackets>(?>(?:[^()\\]|\\.)*))\))\s*+\)?\Z""",
     re.DOTALL,
 )
 _TITLE_AMONG_ATTRIBUTES = re.compile(r'(?<=[\s{:])(?:title|alt|fig-alt|fig-cap)="(?P<text>[^"\\{}]++)"')
