@@ -332,6 +332,8 @@ def test_a_corpus_in_the_place_of_a_config_is_named(answer: Answer) -> None:
     assert "this is a corpus, where a config is expected" in told
     assert "tfm init phrases.csv writes a config for it" in told
     assert "tfm data import memory.tmx" in answer("train", "--config", "memory.tmx")[1]
+    Path("phrases.xlsx").write_bytes(b"PK\x03\x04")
+    assert "tfm init phrases.xlsx writes a config for it" in answer("train", "--config", "phrases.xlsx")[1]
 
 
 @pytest.mark.parametrize(

@@ -184,9 +184,9 @@ def find_config(path: str | os.PathLike[str]) -> Path:
 
 def _refuse_corpus(file: Path) -> None:
     endings = [ending.lower() for ending in file.suffixes[-2:]]
-    if set(endings) & {".tmx", ".xlf", ".xliff", ".xlsx", ".zip"}:
+    if set(endings) & {".tmx", ".xlf", ".xliff", ".zip"}:
         hint = f"tfm data import {for_shell(file)} --output corpus makes text files of it"
-    elif set(endings) & {".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet"}:
+    elif set(endings) & {".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}:
         hint = f"tfm init {for_shell(file)} writes a config for it"
     else:
         return

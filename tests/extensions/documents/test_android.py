@@ -169,7 +169,7 @@ def test_plurals_that_lack_forms_of_the_target_language_are_named_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     plural = '<plurals name="p"><item quantity="one">A dog</item><item quantity="other">Dogs</item></plurals>'
-    text = resources(plural, plural, string("Red"))
+    text = resources(plural, plural.replace('"p"', '"q"'), string("Red"))
     read_android(text.encode(), ReadingOptions(target_language="ru"))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "2 plural(s) lack forms of the language ru, which has few, many, one, other" in caplog.text

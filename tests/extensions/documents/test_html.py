@@ -635,3 +635,28 @@ def test_numbers_and_signs_in_spans_of_their_own_are_no_word() -> None:
 def test_a_text_behind_a_label_with_a_colon_is_a_text_of_its_own() -> None:
     reversed_page = translated(read_html(b"<p><b>Big note:</b>The dog is red</p><p><b>A.</b> Red dog</p>"), REVERSED)
     assert reversed_page == "<p><b>NOTE: BIG</b>RED IS DOG THE</p><p>DOG RED <b>A.</b></p>"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("the red </a> dog sleeps", "SLEEPS DOG </a> RED THE"),
+        ("the <b>red dog sleeps", "SLEEPS DOG <b>RED THE"),
+        ("the dog</ b> sleeps", "SLEEPS DOG</ b> THE"),
+        ("the <b>red <i>dog</b> sleeps</i> here", "HERE SLEEPS</i> <b><i>DOG RED</b> THE"),
+    ],
+)
+def test_a_tag_without_a_partner_divides_no_sentence(text: str, wanted: str) -> None:
+    """A model loses words of the parts: The red | car stops."""
+    document = read_html(text.encode())
+    assert [plain_text(segment.pieces) for segment in document.segments] == [re.sub("<[^>]*>", "", text)]
+    assert sorted(re.findall(r"</?\w+>|[A-Z]+", translated(document, REVERSED))) == sorted(
+        re.findall(r"</?\w+>|[A-Z]+", wanted)
+    )
+
+
+def test_no_word_moves_behind_a_tag_whose_quotation_mark_is_not_closed() -> None:
+    text = 'the dog <a href="x>sleeps here'
+    assert translated(read_html(text.encode()), REVERSED) == 'DOG THE <a href="x>HERE SLEEPS'
+    text = 'the dog <img alt="the cat> sleeps'
+    assert translated(read_html(text.encode()), REVERSED) == 'DOG THE <img alt="the cat> SLEEPS'

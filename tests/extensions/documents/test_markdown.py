@@ -1,6 +1,7 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
 import functools
+import html
 import json
 import random
 import re
@@ -189,7 +190,7 @@ def is_upper(text: str) -> bool:
         ("Title here\n----------\n", "TITLE HERE\n----------\n"),
         ("> - one\n>   more text\n", "> - ONE MORE TEXT\n"),
         ("a `code` b", "A `code` B"),
-        ("see [the page](http://x.org 'Title')", "SEE [THE PAGE](http://x.org 'Title')"),
+        ("see [the page](http://x.org 'Title')", "SEE [THE PAGE](http://x.org 'TITLE')"),
         ("![A dog](dog.png)", "![A DOG](dog.png)"),
         ("one ![A dog](dog.png) two", "ONE ![A DOG](dog.png) TWO"),
         ("one  \ntwo", "ONE  \nTWO"),
@@ -280,7 +281,7 @@ def test_the_mark_of_a_footnote_holds_no_other_bracket() -> None:
 def test_link_references_directly_behind_a_footnote_stay() -> None:
     text = 'A [small dog][a] here.[^1]\n\n[^1]: The big\ncat.\n[a]: http://a.b "The title"\n[b]: c.png\n'
     assert translated(read_markdown(text.encode()), REVERSED) == (
-        'HERE. [DOG SMALL][a] A[^1]\n\n[^1]: CAT. BIG THE\n[a]: http://a.b "The title"\n[b]: c.png\n'
+        'HERE. [DOG SMALL][a] A[^1]\n\n[^1]: CAT. BIG THE\n[a]: http://a.b "TITLE THE"\n[b]: c.png\n'
     )
 
 
@@ -495,12 +496,66 @@ def test_formulas_of_latex_in_a_line_stay() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('see [a](b "The red house") now', 'SEE [A](b "THE RED HOUSE") NOW'),
+        ("see ![the dog](x.png 'A dog') now", "SEE ![THE DOG](x.png 'A DOG') NOW"),
+        ("see [a]( <b c> (The dog) ) now", "SEE [A]( <b c> (THE DOG) ) NOW"),
+        ('[![the dog](a.png "The dog")](b "The cat")', '[![THE DOG](a.png "THE DOG")](b "THE CAT")'),
+        ('[id]: url "The dog"\n[id]: url\n  (The cat)\n', '[id]: url "THE DOG"\n[id]: url\n  (THE CAT)\n'),
+        ('> see [a](b\n> "The red\n> house")', '> SEE [A](b "THE RED HOUSE")'),
+        ("> [id]: url 'The\n> dog'\n", "> [id]: url 'THE DOG'\n"),
+        ('![the\r\nred dog](a.png "The dog")\r\n', '![THE RED DOG](a.png "THE DOG")\r\n'),
+        ('a[^1]\n\n[^1]: see [a](b "The dog")\n', 'A[^1]\n\n[^1]: SEE [A](b "THE DOG")\n'),
+        ('a ^[see [a](b "The dog")]', 'A ^[SEE [A](b "THE DOG")]'),
+        ('[a](b){title="The dog" .big}', '[A](b){title="THE DOG" .big}'),
+        ('# A dog {#id title="The dog"}', '# A DOG {#id title="THE DOG"}'),
+        ('[a](b "http://example.org/dog")', '[A](b "http://example.org/dog")'),
+        ('[a]: b "the dog" c', '[A]: B "THE DOG" C'),
+        # Of a definition, the reference has the title.
+        ('[a][id]\n\n[id]: b "the dog"', '[A][id]\n\n[id]: b "THE DOG"'),
+    ],
+)
+def test_titles_of_links_and_images_are_translated(text: str, wanted: str) -> None:
+    assert upper(text) == wanted
+    assert translated(read_markdown(text.encode()), Identity()) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[a](b "the *red* \\" dog")',
+        "[a](b 'the dog\\'s \\\\')",
+        "[a](b (the \\(dog\\)))",
+        '[a](b "dog &amp; cat &#34;")',
+        '|a|b|\n|-|-|\n|c ![d](b "dog \\| cat")|e|\n',
+    ],
+)
+def test_signs_in_a_translated_title_are_read_as_they_are_shown(text: str) -> None:
+    shown = MarkdownIt("commonmark").enable("table").render
+    [before], [after] = (re.findall(r'title="([^"]*)"', shown(each)) for each in (text, reverse(text)))
+    assert html.unescape(after) == " ".join(html.unescape(before).upper().split()[::-1])
+
+
+def test_attributes_of_a_tag_over_two_lines_are_translated() -> None:
+    text = 'see <img\n  alt="the dog"\n  src="a b"> dog'
+    assert upper(text) == 'SEE <img alt="THE DOG" src="a b"> DOG'
+
+
+@pytest.mark.parametrize(
+    "text", ["![the\nred dog](a.png)", "> a ![the\n> red dog](a.png) b", "- ![the\n  red\n  dog](a.png)"]
+)
+def test_the_text_of_an_image_over_two_lines_keeps_its_marks(text: str) -> None:
+    assert upper(text).endswith("RED DOG](a.png)" + " B" * text.startswith(">"))
+
+
 @pytest.mark.parametrize("mark", ["> ", "- ", "    "])
 def test_markup_over_two_lines_becomes_one_line(mark: str) -> None:
     """What stands before the second line, such as the sign of a quotation, is no part of the link."""
     first, later = {"> ": ("> ", "> "), "- ": ("- ", "  "), "    ": ("!!! note\n\n    ", "    ")}[mark]
     text = f'{first}a [red\n{later}car] and `code\n{later}here` and [my\n{later}dog](x.md\n{later}"the dog") end\n\n[red car]: y.md\n'
-    expected = f'{first}A [RED CAR][red car] AND `code here` AND [MY DOG](x.md "the dog") END\n\n[red car]: y.md\n'
+    expected = f'{first}A [RED CAR][red car] AND `code here` AND [MY DOG](x.md "THE DOG") END\n\n[red car]: y.md\n'
     assert upper(text) == expected
 
 
@@ -1049,7 +1104,7 @@ def test_a_long_formula_stays() -> None:
         ("{% a %} {% b %}\n{{< c >}}{{< d >}}\nthe dog\n", "{% a %} {% b %}\n{{< c >}}{{< d >}}\nTHE DOG\n"),
         ("{% comment %}the dog{% endcomment %}\n", "{% comment %}the dog{% endcomment %}\n"),
         # Attributes of several lines.
-        ('![the dog](a.png){.big fig-alt="the red\ndog"}\n', '![THE DOG](a.png){.big fig-alt="the red\ndog"}\n'),
+        ('![the dog](a.png){.big fig-alt="the red\ndog"}\n', '![THE DOG](a.png){.big fig-alt="THE RED DOG"}\n'),
         # References of bookdown.
         (
             "See \\@ref(fig:dog) and (\\#tab:dog) the cat\n\n(ref:dog-x) the dog\n",

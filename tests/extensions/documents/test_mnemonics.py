@@ -55,6 +55,7 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
     "text",
     [
         "Fish & chips",
+        "Give him &6 dogs",
         "R&D",
         "AT&T",
         "Q&A",

@@ -193,6 +193,26 @@ def test_times_of_day_in_a_cue_are_text(text: str, caplog: pytest.LogCaptureFixt
     assert not caplog.messages
 
 
+@pytest.mark.parametrize("read", [read_srt, read_vtt])
+def test_a_cue_that_ends_before_it_begins_is_named_and_stays(
+    read: Callable[[bytes], Subtitles], caplog: pytest.LogCaptureFixture
+) -> None:
+    words = "uno due tre quattro cinque sei sette otto nove dieci " * 4
+    page = (
+        f"7\n00:00:05,000 --> 00:00:02,000\n{words}\n\nuno.\n\n"
+        "8\n00:00:06,000 --> 00:00:06,000\ndue\n\n00:00:08,000 --> 00:00:07,999\ntre.\n"
+    )
+    head = "WEBVTT\n\n" if read is read_vtt else ""
+    found = done(read(f"{head}{page}".encode())).data.decode()
+    assert found.split() == f"{head}{page.upper()}".split()
+    first = 2 + head.count("\n")
+    end = "; its times stay, and players may not show it"
+    assert caplog.messages == [
+        f"line {first}: cue 7 ends before it begins: 00:00:05,000 --> 00:00:02,000{end}",
+        f"line {first + 9}: a cue ends before it begins: 00:00:08,000 --> 00:00:07,999{end}",
+    ]
+
+
 @pytest.mark.parametrize(("read", "text"), [(read_srt, "hello\n\nno times\n"), (read_vtt, "hello\nthere\n")])
 def test_a_file_without_times_is_refused(read: Callable[[bytes], object], text: str) -> None:
     """Its text would come back without a translation."""

@@ -336,6 +336,14 @@ def test_letters_that_the_encoding_lacks_are_named_before_anything_is_translated
         translate_in("a.po", None)
 
 
+@pytest.mark.parametrize("given", ["ascii", "shift_jis"])
+def test_an_encoding_that_is_named_for_a_file_in_utf_8_is_the_fault(given: str) -> None:
+    data = "The dog.\nCaf\u00e9 \u2013 \u20ac 5\n".encode()
+    with pytest.raises(DataError, match=f"is no text in {given}") as refused:
+        read_document(data, format_named("txt"), ReadingOptions(encoding=given))
+    assert refused.value.hint == "the file is UTF-8: leave out --encoding"
+
+
 @pytest.mark.usefixtures("of_words")
 def test_a_byte_that_is_no_text_in_the_given_encoding_is_named() -> None:
     Path("a.md").write_bytes(b"uno\n\ndue \x81\n")

@@ -91,9 +91,20 @@ def test_a_form_that_is_not_utf_8_is_refused(client: TestClient, fields: bytes) 
     assert answer.json()["error"] == "Invalid request: the form is not UTF-8"
 
 
-def test_forms_have_other_line_ends(client: TestClient) -> None:
-    values = {"q": f"{LINES[0]}\r\n{LINES[1]}", "source": "en", "target": "it"}
-    assert client.post("/translate", data=values).json() == {"translatedText": "\n".join(expected_texts()[:2])}
+@pytest.mark.parametrize("form", ["json", "urlencoded", "multipart"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_come_back_as_they_were_given(client: TestClient, form: str, end: str) -> None:
+    values = {"q": f"{LINES[0]}{end}{end}{LINES[1]}{end}", "source": "en", "target": "it"}
+    head = "".join(
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in values.items()
+    )
+    sent: dict[str, dict[str, Any]] = {
+        "json": {"json": values},
+        "urlencoded": {"data": values},
+        "multipart": {"content": f"{head}--x--\r\n", "headers": {"Content-Type": "multipart/form-data; boundary=x"}},
+    }
+    first, second = expected_texts()[:2]
+    assert client.post("/translate", **sent[form]).json() == {"translatedText": f"{first}{end}{end}{second}{end}"}
 
 
 def test_languages_are_named_with_their_targets(client: TestClient) -> None:

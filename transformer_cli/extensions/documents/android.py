@@ -8,6 +8,7 @@ from functools import partial
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.html import BLOCKS, forbids_translation
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
@@ -103,6 +104,13 @@ def read_android(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
             if forms:
                 plurals.add(forms, f"line {lines.number_at(resource.start)}")
     plurals.warn()
+    keys = RepeatedKeys()
+    for resource in xml.root.elements:
+        given = resource.attributes
+        if given.get("translatable") != "false":
+            kind = given.get("type", resource.local)
+            keys.add(given.get("name", ""), resource.start, beside=(kind, given.get("product")))
+    keys.warn(xml.content.text, options)
     place = place_of_attribute(xml, xml.root, "tools:locale")
     edits = [] if place is None else [Edit(*place, partial(_language, xml.root.attributes["tools:locale"]))]
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import (
     Change,
     LineNumbers,
@@ -77,11 +78,14 @@ def read_strings(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
     content = decoded(data, given=options.encoding or _without_mark(data))
     lines = LineNumbers(content.text)
     slots = []
+    keys = RepeatedKeys()
     for key, value in _pairs(content.text, lines, options):
+        keys.add(_unescaped(key.text), key.start)
         place = f"line {lines.number_at(key.start)}"
         segment = _segment(_unescaped(value.text), place)
         if holds_text(segment, _unescaped(key.text)):
             slots.append(Slot(value.start, value.end, options.watch.counted(segment), _written))
+    keys.warn(content.text, options)
     return SplicedDocument(content, tuple(slots))
 
 
@@ -172,11 +176,17 @@ def read_stringsdict(data: bytes, options: ReadingOptions = DEFAULTS) -> Spliced
             options.watch.counted(slot.segment)
             slots.append(slot)
     plurals = PluralsToComplete(options.target_language)
+    repeated = RepeatedKeys()
     for element in xml.root.walk():
-        keys = [xml.whole_text(each) for each in element.elements if each.name == "key"]
-        if "NSStringFormatSpecTypeKey" in keys:
-            plurals.add(keys, f"line {lines.number_at(element.start)}")
+        keys = {each.start: xml.whole_text(each) for each in element.elements if each.name == "key"}
+        if "NSStringFormatSpecTypeKey" in keys.values():
+            plurals.add([*keys.values()], f"line {lines.number_at(element.start)}")
+        repeated.begin_mapping()
+        for key_start, each in keys.items():
+            repeated.add(each, key_start)
+        repeated.end_mapping()
     plurals.warn()
+    repeated.warn(xml.content.text, options)
     return SplicedDocument(xml.content, tuple(slots))
 
 

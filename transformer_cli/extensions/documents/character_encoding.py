@@ -177,9 +177,10 @@ def _in_given(body: bytes, mark: bytes, marked: str | None, given: str, *, is_ma
         is_same = text.encode(encoding) == body
     except UnicodeDecodeError as error:
         line = body[: error.start].count(b"\n") + 1
+        is_utf_8 = not is_not_utf_8(body)
         raise DataError(
             f"line {line}: byte 0x{body[error.start]:02X} is no text in {given}",
-            hint=hint_for(likely_readings(body)),
+            hint="the file is UTF-8: leave out --encoding" if is_utf_8 else hint_for(likely_readings(body)),
         ) from error
     except UnicodeError:
         is_same = False

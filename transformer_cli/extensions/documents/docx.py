@@ -23,7 +23,7 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     language_after,
-    nested_runs,
+    nested,
     plain_text,
     stands_beside_word,
 )
@@ -305,13 +305,13 @@ def slots_of_paragraph(xml: XmlText, paragraph: Element, place: str) -> Iterator
             groups[-1].append(atom)
     for group in groups:
         style = _Style.of(group, paragraph)
-        for run in nested_runs(list(_inline_parts(xml, group, style))):
-            pieces = tuple(part.piece for part in run)
-            if has_letter(plain_text(pieces)):
-                start, end = run[0].start, run[-1].end
-                inside = [atom for atom in group if start <= atom.start and atom.end <= end]
-                at_ends = inside[0].run_format, inside[-1].end_format
-                yield Slot(start, end, Segment(pieces, place), partial(_written, style, at_ends))
+        run = nested(list(_inline_parts(xml, group, style)))
+        pieces = tuple(part.piece for part in run)
+        if has_letter(plain_text(pieces)):
+            start, end = run[0].start, run[-1].end
+            inside = [atom for atom in group if start <= atom.start and atom.end <= end]
+            at_ends = inside[0].run_format, inside[-1].end_format
+            yield Slot(start, end, Segment(pieces, place), partial(_written, style, at_ends))
 
 
 @dataclass(frozen=True, slots=True)

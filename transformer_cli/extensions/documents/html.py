@@ -33,7 +33,7 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    nested_runs,
+    nested,
     plain_text,
     rendered,
     stands_beside_word,
@@ -464,6 +464,10 @@ class _Reader:
 
     def _read_start(self, index: int, raw: str) -> int:
         token, tag_attributes = self._tokens[index], attributes(raw)
+        if any(not each.quote and each.value[:1] in ("'", '"') for each in tag_attributes):
+            # A browser goes on with the value to the next quotation mark: no word may come behind it.
+            self._flush()
+            return index + 1
         role = self._untranslated_role(token, tag_attributes)
         if role is not None and not self._is_kept(token.name, tag_attributes):
             self._read_attributes(token, tag_attributes)
@@ -645,13 +649,11 @@ class _Reader:
         """Make segments of the run of text and inline markup that ends here."""
         run, self._run = self._run, []
         self._sentence = SentenceInWork()
-        for parts in map(with_whole_words, nested_runs(run)):
-            pieces = tuple(part.piece for part in parts)
-            if has_letter(plain_text(pieces)):
-                start, end = parts[0].start, parts[-1].end
-                place = f"line {self._lines.number_at(start)}"
-                whole = _with_icu_branches(pieces, place)
-                self._add_slot(start, end, Segment(whole, ""), _as_html)
+        pieces = tuple(part.piece for part in with_whole_words(nested(run)))
+        if has_letter(plain_text(pieces)):
+            start, end = run[0].start, run[-1].end
+            whole = _with_icu_branches(pieces, f"line {self._lines.number_at(start)}")
+            self._add_slot(start, end, Segment(whole, ""), _as_html)
 
     def _add_slot(self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]) -> None:
         place = f"line {self._lines.number_at(start)}"

@@ -9,6 +9,7 @@ from typing import Any
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import (
     Edit,
     LineNumbers,
@@ -54,10 +55,12 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     is_ascii = text.isascii() and "\\u" in text
     slots: list[Slot] = []
     edits: list[Edit] = []
+    keys = RepeatedKeys()
     strings = [
         (start, end, path, json.loads(text[start:end], strict=False))
-        for start, end, path in options.watch.over(_strings(text))
+        for start, end, path in options.watch.over(_strings(text, keys))
     ]
+    keys.warn(text, options)
     quotes = reads_apostrophes_as_quotes(
         [value for *_, value in strings],
         is_flutter=any(is_metadata(path) for _, _, path, _ in strings),
@@ -110,20 +113,26 @@ def _loads(text: str) -> Any:
     return json.loads(text, strict=False, parse_int=str, parse_float=str)
 
 
-def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
-    """Where each string stands that is no key, and the keys and places that lead to it."""
+def _strings(text: str, keys: RepeatedKeys) -> Iterator[tuple[int, int, Path]]:
+    """Where each string stands that is no key, and the keys and places that lead to it.
+
+    Args:
+        keys: gets all keys.
+    """
     path: list[str | int] = []
     is_key = False
     for match in _TOKEN.finditer(text):
         sign = match[0]
         if sign == "{":
             path.append("")
+            keys.begin_mapping()
             is_key = True
         elif sign == "[":
             path.append(0)
             is_key = False
         elif sign in "}]":
-            path.pop()
+            if isinstance(path.pop(), str):
+                keys.end_mapping()
             is_key = False
         elif sign == ",":
             is_key = bool(path) and isinstance(path[-1], str)
@@ -132,7 +141,8 @@ def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
         elif sign == ":":
             is_key = False
         elif is_key:
-            path[-1] = json.loads(sign, strict=False)
+            path[-1] = key = json.loads(sign, strict=False)
+            keys.add(key, match.start())
         else:
             yield match.start(), match.end(), tuple(path)
 

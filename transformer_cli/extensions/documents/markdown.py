@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.extensions.documents.character_encoding import decoded
@@ -24,6 +24,8 @@ from transformer_cli.extensions.documents.markdown_inline import (
     NAME_OF_BOX,
     InlineEvent,
     MarkdownInline,
+    Title,
+    title_at_end,
 )
 from transformer_cli.extensions.documents.myst import is_directive_with_text, with_colons
 from transformer_cli.extensions.documents.page_templates import front_matter
@@ -40,7 +42,7 @@ from transformer_cli.extensions.documents.segments import (
     WithoutWords,
     merged,
     moved_slot,
-    nested_runs,
+    nested,
     plain_text,
     rendered,
 )
@@ -130,6 +132,11 @@ _CODE = frozenset(["fence", "code_block"])
 _HTML = frozenset(["html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
+# In the title of a link: the beginning of a character reference or of an escape.
+_READ_AS_ESCAPE = re.compile(r"&(?=#?\w+;)|\\(?=[!-/:-@\[-`{-~]|\Z)")
+# The end of a line inside of markup, with the mark of a quotation before the next one.
+_LINE_END = re.compile(r"[ \t]*+(?:\r\n?|\n)[ \t]*+(?>(?:>[ \t]*+)*)")
+_MARK_BEHIND_LINE_END = re.compile(r"[\r\n][ \t]*+>")
 # What would begin another block than a paragraph.
 _BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``[^`]*\Z)|~(?=~~)")
 
@@ -168,6 +175,7 @@ class _Reader:
         parsed = _TEMPLATE_IN_DEFINITION.sub(lambda match: match[1] + "x" * len(match[2]), parsed)
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
+        self._read_titles_of_definitions()
         self._inline.is_reading = False
         self._name_kept()
 
@@ -323,21 +331,20 @@ class _Reader:
             is_inner: whether it stands behind other signs of its line, as that of an image or of a title.
         """
         writer = _Writer(self._inline, self._env, is_cell, is_title)
-        for number, parts in enumerate(self._runs(content, places)):
-            for run in nested_runs(parts):
-                pieces = tuple(merged([part.piece for part in run]))
-                if not has_letter(plain_text(pieces)):
-                    continue
-                is_first = number == 0 and run[0].start == places[0][0] and not (is_cell or is_title or is_inner)
-                render = writer.at_start if is_first else writer.written
-                self._add(run[0].start, run[-1].end, Segment(pieces, ""), render)
+        for number, parts in enumerate(self._runs(content, places, is_cell=is_cell)):
+            pieces = tuple(merged([part.piece for part in nested(parts)]))
+            if not has_letter(plain_text(pieces)):
+                continue
+            is_first = number == 0 and parts[0].start == places[0][0] and not (is_cell or is_title or is_inner)
+            render = writer.at_start if is_first else writer.written
+            self._add(parts[0].start, parts[-1].end, Segment(pieces, ""), render)
 
     def _add(self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]) -> None:
         place = f"line {self._numbers.number_at(start)}"
         placed = self._watch.counted(replace(segment, place=place))
         self.slots.append(Slot(start, end, placed, render))
 
-    def _runs(self, content: str, places: Sequence[Extent]) -> list[list[InlinePart]]:
+    def _runs(self, content: str, places: Sequence[Extent], *, is_cell: bool) -> list[list[InlinePart]]:
         """The parts of an inline text with their places in the file, divided at the ends of lines that stay."""
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
@@ -348,7 +355,7 @@ class _Reader:
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
                 raw = self._text[start:end]
-                if "\n" in raw or "\r" in raw:
+                if _LINE_END.search(raw) and not _has_texts(event, raw):
                     # The next line may begin with the mark of a quotation or box, and the translation is one line.
                     raw = _one_line(content[event.start : event.end])
                 if event.name == "link" and event.role is Role.OPEN:
@@ -367,21 +374,36 @@ class _Reader:
                 if event.name in _KEPT_MARKS:
                     row = bisect_right(self._lines, (start, len(self._text))) - 1
                     self._kept.append((row, _KEPT_MARKS[event.name]))
-                self._read_inside(event, raw, content, places)
+                self._read_inside(event, content, places, is_cell=is_cell)
             elif event.shown is None or event.start in ends_of_lines:
                 runs.append([])
             else:
                 runs[-1].append(InlinePart(event.shown, start, end))
         return runs
 
-    def _read_inside(self, event: InlineEvent, raw: str, content: str, places: Sequence[Extent]) -> None:
-        """Read the text of an image or of a note in its sentence, and the attributes of a tag of HTML."""
+    def _read_inside(self, event: InlineEvent, content: str, places: Sequence[Extent], *, is_cell: bool) -> None:
+        """Read the text of an image or of a note in its sentence, titles, and the attributes of a tag of HTML."""
         start, end = places[event.start][0], places[event.end - 1][1]
+        for title in event.titles:
+            self._read_title(title, (places[title.start][0], places[title.end - 1][1]), is_cell=is_cell)
         if event.alt is not None and event.alt[0] < event.alt[1]:
             inner = slice(*event.alt)
             self._read_inline(content[inner], places[inner], is_title=event.name == "docfx", is_inner=True)
-        elif raw.startswith("<") and "\n" not in raw and "\\" not in raw:
+        elif _is_whole_tag(self._text[start:end]):
             self._read_html(start, end)
+
+    def _read_title(self, title: Title, place: Extent, *, is_cell: bool = False) -> None:
+        if has_letter(title.shown):
+            segment = Segment.plain(title.shown, "", keeps_spaces=False)
+            self._add(*place, segment, partial(_as_title, title.mark, "|" if is_cell else ""))
+
+    def _read_titles_of_definitions(self) -> None:
+        """Read the titles of definitions of links, such as [dog]: http://example.org "The dog"."""
+        for each in chain(self._env.get("references", {}).values(), self._env.get("duplicate_refs", ())):
+            first, last = each["map"]
+            start, end = self._lines[first][0], self._lines[last - 1][1]
+            for title in title_at_end(self._text[start:end], each["title"], start):
+                self._read_title(title, (title.start, title.end))
 
     def _places(self, row: int, content: str) -> list[Extent] | None:
         """The place in the file of each character of a block's text; None if a line of it is not found."""
@@ -467,12 +489,16 @@ class _Writer:
 
     def written(self, found: TranslatedSegment) -> str:
         """The translation; special signs are escaped only if they would be read as markup."""
-        text = rendered(found.pieces, str)
-        if text.endswith("\\") or not self._is_read_as(text, found.pieces):
-            text = rendered(found.pieces, _escaped)
-            if not self._is_read_as(text, found.pieces):
-                with_more = rendered(found.pieces, _with_more_escapes)
-                text = with_more if self._is_read_as(with_more, found.pieces) else text
+        pieces = [
+            piece if isinstance(piece, str) else piece._replace(raw=_LINE_END.sub(" ", piece.raw))
+            for piece in found.pieces
+        ]
+        text = rendered(pieces, str)
+        if text.endswith("\\") or not self._is_read_as(text, pieces):
+            text = rendered(pieces, _escaped)
+            if not self._is_read_as(text, pieces):
+                with_more = rendered(pieces, _with_more_escapes)
+                text = with_more if self._is_read_as(with_more, pieces) else text
         if self.is_title:
             return re.sub(r'"', "'", text)
         return re.sub(r"(?<!\\)\|", r"\\|", text) if self.is_cell else text
@@ -491,6 +517,23 @@ class _Writer:
             read.append(str(event.shown) if is_text else Markup(Role.POINT, 0, raw))
         wanted = [piece if isinstance(piece, str) else Markup(Role.POINT, 0, piece.raw) for piece in pieces]
         return merged(read) == merged(wanted)
+
+
+def _has_texts(event: InlineEvent, raw: str) -> bool:
+    """Whether texts of their own stand inside of markup."""
+    return event.alt is not None or bool(event.titles) or _is_whole_tag(raw)
+
+
+def _is_whole_tag(raw: str) -> bool:
+    """Whether a part of the file is a tag of HTML, without marks of a quotation and escapes of a cell in it."""
+    return raw.startswith("<") and _MARK_BEHIND_LINE_END.search(raw) is None and "\\" not in raw
+
+
+def _as_title(mark: str, end_of_cell: str, found: TranslatedSegment) -> str:
+    """The title of a link, which ends with the quotation mark or bracket that it begins with."""
+    text = _READ_AS_ESCAPE.sub(lambda match: "&amp;" if match[0] == "&" else "\\\\", found.text)
+    marks = ("()" if mark == "(" else mark) + end_of_cell
+    return re.sub(f"[{marks}]", r"\\\g<0>", text)
 
 
 def _as_setting(quote: str | None, found: TranslatedSegment) -> str:

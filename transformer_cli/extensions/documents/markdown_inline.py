@@ -34,6 +34,17 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
+class Title(NamedTuple):
+    """The title of a link or image, or a text among attributes: text[start:end], without its quotation marks."""
+
+    start: int
+    end: int
+    shown: str
+    """Without escapes, on one line."""
+    mark: str
+    """The quotation mark or bracket before it."""
+
+
 class InlineEvent(NamedTuple):
     """A part of an inline text that is not what it looks like: text[start:end]."""
 
@@ -47,6 +58,8 @@ class InlineEvent(NamedTuple):
     """What it is as text, such as the & of &amp;; None with the role None: the end of a line, which stays."""
     alt: tuple[int, int] | None = None
     """Of an image: where its text stands."""
+    titles: tuple[Title, ...] = ()
+    """Of a link, an image or attributes: what is shown over it."""
 
 
 NAME_OF_BOX = r"\[![A-Za-z]+(?:[ \t]++(?:[\w-]++=|https?:)[^\[\]\n]*+)?\]"
@@ -60,6 +73,12 @@ _MARKS = re.compile(
     r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z|(?<=[ \t\]])\^[A-Za-z0-9-]++\Z",
     re.MULTILINE,
 )
+# The title at the end of a link, image or definition of a link.
+_TITLE = re.compile(
+    r"""(?<!\s)\s++(?:"(?P<double>(?>(?:[^"\\]|\\.)*))"|'(?P<single>(?>(?:[^'\\]|\\.)*))'|\((?P<brackets>(?>(?:[^()\\]|\\.)*))\))\s*+\)?\Z""",
+    re.DOTALL,
+)
+_TITLE_AMONG_ATTRIBUTES = re.compile(r'(?<=[\s{:])(?:title|alt|fig-alt|fig-cap)="(?P<text>[^"\\{}]++)"')
 # What has spaces in the target of a link, which Markdown itself does not allow: a part of a template, as in
 # [dog]({{< ref "dog.md" >}}), and the name of a file, which some generators read: [dog](My Dog/dog.md)
 _TARGET_WITH_SPACES = re.compile(
@@ -219,7 +238,9 @@ class MarkdownInline:
                     end = state.md.helpers.parseLinkLabel(state, start, True)
                     first, last = _without_spaces(state.src, start + 1, end, state.pos)
                     notes.events.append(InlineEvent(start, first, Role.OPEN, "link"))
-                    notes.events.append(InlineEvent(last, state.pos, Role.CLOSE, "link"))
+                    opening = next(token for token in pushed if token.type == "link_open")  # behind the text before it
+                    titles = _titles(opening, state.src[last : state.pos], last)
+                    notes.events.append(InlineEvent(last, state.pos, Role.CLOSE, "link", titles=titles))
                 else:
                     if pushed[-1].type == "hardbreak":
                         start -= len(pending) - len(pending.rstrip(" "))
@@ -233,6 +254,34 @@ class MarkdownInline:
         if state.src is not self._searched:
             self._searched, self._last_bracket = state.src, state.src.rfind("]")
         return state.pos < self._last_bracket
+
+
+def title_at_end(text: str, shown: object, place: int) -> tuple[Title, ...]:
+    """The title at the end of a link, image or definition of a link; nothing if it has none.
+
+    Args:
+        text: the link.
+        shown: its title, as the parser has read it, or nothing.
+        place: where the link begins.
+    """
+    match = _TITLE.search(text) if shown else None
+    if match is None:
+        return ()
+    start, end = match.span(match.lastgroup or 0)
+    return (Title(place + start, place + end, " ".join(str(shown).split()), text[start - 1]),)
+
+
+def _titles(token: "Token", raw: str, place: int) -> tuple[Title, ...]:
+    """The title of a link or image; not that of the definition which it names."""
+    return title_at_end(raw, token.attrGet("title"), place) if raw.endswith(")") else ()
+
+
+def _titles_among_attributes(attributes: str, place: int) -> tuple[Title, ...]:
+    """The texts among attributes, such as {title="The dog"}, which begin at a place."""
+    return tuple(
+        Title(place + match.start("text"), place + match.end("text"), " ".join(match["text"].split()), '"')
+        for match in _TITLE_AMONG_ATTRIBUTES.finditer(attributes)
+    )
 
 
 def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
@@ -251,7 +300,8 @@ def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
     examples = EXAMPLE_IN_LINES.finditer(text) if EXAMPLE.match(text) else iter(())
     for match in chain(_MARKS.finditer(text), examples):
         if not any(taken[match.start() : match.end()]):
-            yield InlineEvent(*match.span(), Role.POINT)
+            titles = _titles_among_attributes(match[0], match.start())
+            yield InlineEvent(*match.span(), Role.POINT, titles=titles)
             taken[match.start() : match.end()] = [True] * len(match[0])
 
 
@@ -352,14 +402,15 @@ def _event(name: str, token: "Token", raw: str, start: int, before: str) -> Inli
     """What a rule has found, and the character before it."""
     end = start + len(raw)
     if name in ("critic", "remark", "attributes"):
-        return InlineEvent(start, end, Role.POINT, name)
+        titles = _titles_among_attributes(raw, start) if name == "attributes" else ()
+        return InlineEvent(start, end, Role.POINT, name, titles=titles)
     if name == "docfx" and (found := _ALT_OF_DOCFX.search(raw)) is not None:
         return InlineEvent(start, end, Role.POINT, name, alt=(start + found.start("alt"), start + found.end("alt")))
     if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
     if name == "image":
         alt = (start + 2, start + 2 + len(token.content))
-        return InlineEvent(start, end, Role.POINT, alt=alt)
+        return InlineEvent(start, end, Role.POINT, alt=alt, titles=_titles(token, raw, start))
     if name == "html_inline":
         return _html_event(raw, start, end, is_in_word=before.isalnum() or before == "_")
     if token.type == "text_special":

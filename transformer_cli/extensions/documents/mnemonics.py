@@ -10,9 +10,9 @@ from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 # Behind a label in a script without keys, before an ellipsis or a colon.
 _BEHIND = re.compile(r"[ \u3000]?\((?P<sign>[&_])(?P<key>[A-Za-z0-9])\)(?=(?:\.{3}|[\u2026:\uff1a])?\s*\Z)")
-# Before a letter: at the beginning of a word, or inside one.
+# Before a letter, at the beginning of a word or inside one; before a number only at the beginning, as in a list of files: &1 a.txt.
 _BEFORE = re.compile(
-    r"(?<![\w&])(?P<sign>[&_])(?P<key>[^\W_])(?![A-Za-z0-9]{0,31};)"
+    r"(?<![\w&])(?P<sign>[&_])(?P<key>[^\W\d_]|(?<=\A.)\d)(?![A-Za-z0-9]{0,31};)"
     r"|(?<=[^\W\d_])(?P<inner_sign>[&_])(?P<inner_key>[^\W\d_])"
 )
 _END_OF_LABEL = re.compile(r"(?:\.{3}|[\u2026:\uff1a])?\s*\Z")

@@ -9,6 +9,7 @@ from unicodedata import east_asian_width
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import (
     Change,
     Segment,
@@ -232,8 +233,11 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     # The header of a template does not tell which forms its translation has.
     is_template = bool(header_field and "nplurals=INTEGER" in header_field.text)
     slots = []
+    keys = RepeatedKeys()
     for message in messages:
         singular = message.fields["msgid"].text
+        context = message.fields.get("msgctxt")
+        keys.add(singular, message.start, beside=context and context.text)
         plural = message.fields.get("msgid_plural")
         if plural is None:
             is_open = not message.fields["msgstr"].text if "msgstr" in message.fields else False
@@ -252,6 +256,7 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
                     pieces = with_values_around_words(segment.pieces, _values_at_words)
                     segment = replace(segment, pieces=pieces)
                 slots.append(_Slot(message, is_singular, options.watch.counted(segment)))
+    keys.warn(content.text, options)
     where = (header_field.start, header_field.end) if header_field else (0, 0)
     return Catalogue(content, tuple(slots), where, rule, new_rule)
 

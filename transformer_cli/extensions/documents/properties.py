@@ -7,6 +7,7 @@ from functools import partial
 
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded, has_byte_order_mark
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import (
     LineNumbers,
     Segment,
@@ -74,12 +75,15 @@ def read_properties(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedD
     ]
     writing = _writing(content, [value for _, value in values])
     slots = []
+    keys = RepeatedKeys()
     for match, value in values:
+        keys.add(_unescaped(match["key"]), match.start("key"))
         doubles = writing.doubles(value)
         segment = _segment(value, f"line {lines.number_at(match.start('key'))}", doubles=doubles)
         if holds_text(segment, _unescaped(match["key"])):
             render = partial(_written, writing.encoding, doubles)
             slots.append(Slot(*match.span("value"), options.watch.counted(segment), render))
+    keys.warn(content.text, options)
     return SplicedDocument(content, tuple(slots))
 
 

@@ -4,6 +4,7 @@ import re
 from functools import partial
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import LineNumbers, Segment, SplicedDocument
 from transformer_cli.extensions.documents.strings import (
     slot_of_element,
@@ -30,6 +31,7 @@ def read_resx(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         raise DataError(f"this is no RESX file: its root is <{xml.root.name}>, and not <root>")
     lines = LineNumbers(xml.content.text)
     slots = []
+    keys = RepeatedKeys()
     for element in options.watch.over(xml.root.elements):
         given, value, comment = element.attributes, element.child("value"), element.child("comment")
         name = given.get("name", "")
@@ -38,6 +40,7 @@ def read_resx(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         note = xml.whole_text(comment).strip() if comment else ""
         if name.startswith(">>") or note.startswith("{Locked}"):
             continue
+        keys.add(name, element.start)
         place = f"line {lines.number_at(value.start)}"
         locked = re.findall(r'"([^"]+)"', " ".join(_LOCKED_WORDS.findall(note)))
         read = partial(_with_locked_words, locked) if locked else None
@@ -45,6 +48,7 @@ def read_resx(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         if slot is not None:
             options.watch.counted(slot.segment)
             slots.append(slot)
+    keys.warn(xml.content.text, options)
     return SplicedDocument(xml.content, tuple(slots))
 
 

@@ -409,31 +409,34 @@ def _innermost_ranges(parts: Sequence[InlinePart]) -> list[int]:
     return found
 
 
-def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
-    """The runs of parts between tags that have no partner, or whose range would cross such a tag.
+def nested(parts: Sequence[InlinePart]) -> list[InlinePart]:
+    """Parts whose ranges are nested: a tag that has no partner, or whose range would cross another, is a point.
 
     The CLOSE of each range gets the number of its OPEN.
     """
-    parts = with_paired_points(parts)
-    partners = partners_of(parts)
-    unpaired = [
-        isinstance(part.piece, Markup) and part.piece.role in (Role.OPEN, Role.CLOSE) and index not in partners
-        for index, part in enumerate(parts)
-    ]
-    num_before = [0, *accumulate(unpaired)]
-    runs: list[list[InlinePart]] = [[]]
-    for index, part in enumerate(parts):
-        partner = partners.get(index, index)
-        first, last = min(index, partner), max(index, partner)
-        if unpaired[index] or num_before[first] != num_before[last]:
-            runs.append([])
-        elif isinstance(part.piece, Markup) and partner < index:
-            opening = parts[partner].piece
+    result = with_paired_points(parts)
+    partners = partners_of(result)
+    alone: dict[str, list[int]] = {}
+    for index, part in enumerate(result):
+        piece = part.piece
+        if not isinstance(piece, Markup) or piece.role not in (Role.OPEN, Role.CLOSE):
+            continue
+        first = partners.get(index)
+        if first is None and piece.role is Role.OPEN:
+            alone.setdefault(part.name, []).append(index)
+        elif first is None and alone.get(part.name):
+            first = alone[part.name].pop()
+            opening = result[first].piece
             assert isinstance(opening, Markup)
-            runs[-1].append(part._replace(piece=part.piece._replace(number=opening.number)))
-        else:
-            runs[-1].append(part)
-    return [run for run in runs if run]
+            result[first] = result[first]._replace(piece=opening._replace(partner=piece.number))
+        elif first is not None and first < index:
+            opening = result[first].piece
+            assert isinstance(opening, Markup)
+            piece = piece._replace(number=opening.number)
+        if index not in partners:
+            piece = piece._replace(role=Role.POINT)
+        result[index] = part._replace(piece=piece)
+    return result
 
 
 def with_whole_words(run: Sequence[InlinePart], format_name: str = "") -> list[InlinePart]:

@@ -32,7 +32,7 @@ from transformer_cli.extensions.documents.segments import (
     TranslatedSegment,
     WithoutWords,
     merged,
-    nested_runs,
+    nested,
     plain_text,
     rendered,
 )
@@ -553,10 +553,9 @@ def _tagged_segment(text: str, place: str, *, keeps_spaces: bool) -> Segment:
         return plain
     tagged = chain.from_iterable(map(_with_numbered_tags, _parts(text)))
     parts = list(chain.from_iterable(map(_with_markdown, tagged)))
-    runs = nested_runs(parts)
-    if len(parts) < 2 or len(runs) != 1 or len(runs[0]) != len(parts):
+    if len(parts) < 2:
         return plain
-    return Segment(tuple(merged([part.piece for part in runs[0]])), place, keeps_spaces)
+    return Segment(tuple(merged([part.piece for part in nested(parts)])), place, keeps_spaces)
 
 
 def with_placeholders(

@@ -32,7 +32,7 @@ from transformer_cli.extensions.documents.segments import (
     TranslatedSegment,
     language_after,
     merged,
-    nested_runs,
+    nested,
     partners_of,
     plain_text,
     rendered,
@@ -349,14 +349,8 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     content = decoded(data, given=options.encoding)
     cues = tuple(cues_of(content.text, options.watch))
     lines = LineNumbers(content.text)
-    broken = [] if options.is_repeated else lines_without_times(content.text)
-    for start in broken[:_MOST_WARNINGS]:
-        logger.warning(
-            "line %d: it is no line of two times such as 00:01:02,500 --> 00:01:04,000: the text up to the next times stays as it is",
-            lines.number_at(start),
-        )
-    if len(broken) > _MOST_WARNINGS:
-        logger.warning("%d more lines are like these", len(broken) - _MOST_WARNINGS)
+    if not options.is_repeated:
+        _warn(content.text, cues)
     groups = []
     language = primary_language(options.language or "")
     new, repeats = _lines_that_move_up(cues, content.text)
@@ -399,6 +393,31 @@ def _lines_that_move_up(cues: Sequence[Cue], text: str) -> tuple[tuple[Cue, ...]
                 new.append(replace(cue, lines=(line,), is_part=False))
                 before, first = shown, line[0]
     return (tuple(new), tuple(repeats)) if num_moved > 1 and 2 * len(repeats) >= len(cues) else ((), ())
+
+
+def _warn(text: str, cues: Sequence[Cue]) -> None:
+    """Name the lines that should be times, and the cues that end before they begin."""
+    lines = LineNumbers(text)
+    broken = lines_without_times(text)
+    for start in broken[:_MOST_WARNINGS]:
+        logger.warning(
+            "line %d: it is no line of two times such as 00:01:02,500 --> 00:01:04,000: the text up to the next times stays as it is",
+            lines.number_at(start),
+        )
+    # The parts of a cue have the same times.
+    backwards = {cue.timing: cue.number for cue in reversed(cues) if cue.end_seconds < cue.start_seconds}
+    reported = sorted(backwards)
+    for timing in reported[:_MOST_WARNINGS]:
+        number = backwards[timing]
+        logger.warning(
+            "line %d: %s ends before it begins: %s; its times stay, and players may not show it",
+            lines.number_at(timing[0]),
+            "a cue" if number is None else f"cue {text[slice(*number)]}",
+            text[slice(*timing)].strip(),
+        )
+    num_more = sum(max(0, len(each) - _MOST_WARNINGS) for each in (broken, reported))
+    if num_more:
+        logger.warning("%d more lines are like these", num_more)
 
 
 def _without_tags(member: _Member) -> _Member:
@@ -579,7 +598,7 @@ def _member(cue: Cue, place: tuple[int, int], text: str, is_srt: bool, *, is_lin
     last_dash = _start_of_last_dash(text[core_start:end])
     core_end = end if last_dash is None else core_start + last_dash
     parts = list(_parts(text, core_start, core_end, is_srt))
-    inner = _nested(parts[slice(*_core(parts))])
+    inner = nested(parts[slice(*_core(parts))])
     before = text[start : inner[0].start] if inner else text[start:end]
     after = text[inner[-1].end : end] if inner else ""
     pieces = tuple(part.piece for part in inner)
@@ -620,17 +639,6 @@ def _core(parts: Sequence[InlinePart]) -> tuple[int, int]:
         else:
             break
     return first, last
-
-
-def _nested(parts: Sequence[InlinePart]) -> list[InlinePart]:
-    """The parts; if their ranges do not fit together, all tags are points."""
-    runs = nested_runs(parts)
-    if len(runs) == 1 and len(runs[0]) == len(parts):
-        return runs[0]
-    return [
-        part._replace(piece=part.piece._replace(role=Role.POINT)) if isinstance(part.piece, Markup) else part
-        for part in parts
-    ]
 
 
 def _with_times_in_order(pieces: Sequence[Piece], source: Sequence[Piece]) -> list[Piece]:

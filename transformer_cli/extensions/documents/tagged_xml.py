@@ -13,7 +13,7 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
-    nested_runs,
+    nested,
     plain_text,
     rendered,
 )
@@ -119,12 +119,10 @@ class _Reader:
     def _flush(self) -> None:
         """Make segments of the run of text and inline tags that ends here."""
         run, self._run = self._run, []
-        for parts in nested_runs(run):
-            pieces = tuple(part.piece for part in parts)
-            if has_letter(plain_text(pieces)):
-                place = f"line {self._lines.number_at(parts[0].start)}"
-                segment = Segment(pieces, place)
-                self.slots.append(Slot(parts[0].start, parts[-1].end, segment, _as_xml))
+        pieces = tuple(part.piece for part in nested(run))
+        if has_letter(plain_text(pieces)):
+            place = f"line {self._lines.number_at(run[0].start)}"
+            self.slots.append(Slot(run[0].start, run[-1].end, Segment(pieces, place), _as_xml))
 
 
 def _names_beside_text(text: str, tokens: Sequence[XmlToken]) -> frozenset[str]:

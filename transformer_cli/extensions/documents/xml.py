@@ -33,7 +33,7 @@ from transformer_cli.extensions.documents.segments import (
     SplicedDocument,
     TranslatedSegment,
     language_after,
-    nested_runs,
+    nested,
     plain_text,
     rendered,
 )
@@ -599,7 +599,7 @@ def inline_runs(
             runs.append([])
         else:
             runs[-1].append(part)
-    return [found for run in runs for found in nested_runs(_without_idle_gaps(run))]
+    return [nested(without_gaps) for run in runs if (without_gaps := _without_idle_gaps(run))]
 
 
 LINE_BREAKS = frozenset(["lb", "pb", "x-br"])

@@ -11,6 +11,7 @@ import yaml
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
 from transformer_cli.extensions.documents.segments import (
     Edit,
     LineNumbers,
@@ -53,14 +54,16 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     text = content.text
     slots = []
     keys: list[Any] = []
+    repeated = RepeatedKeys()
     try:
-        scalars = list(_scalars(text, options, keys))
+        scalars = list(_scalars(text, options, keys, repeated))
     except (
         yaml.YAMLError,
         ValueError,
         OverflowError,
     ) as error:  # the latter: a number of too many digits
         raise _invalid(text, error) from error
+    repeated.warn(text, options)
     quotes = reads_apostrophes_as_quotes([scalar.event.value for scalar in scalars])
     for scalar in scalars:
         event = scalar.event
@@ -106,11 +109,12 @@ def _invalid(text: str, error: Exception) -> DataError:
     return DataError(f"{place}no valid YAML: {getattr(error, 'problem', None) or error}")
 
 
-def _scalars(text: str, options: ReadingOptions, keys: list[Any]) -> Iterator[_Scalar]:
+def _scalars(text: str, options: ReadingOptions, keys: list[Any], repeated: RepeatedKeys) -> Iterator[_Scalar]:
     """The strings of a YAML text that are no keys, in order.
 
     Args:
         keys: gets the events of the outermost keys.
+        repeated: gets all keys.
     """
     # For each open mapping or list: the key or place of its present value, and whether it is in flow style.
     path: list[str | int | None] = []
@@ -122,10 +126,12 @@ def _scalars(text: str, options: ReadingOptions, keys: list[Any]) -> Iterator[_S
         elif isinstance(event, yaml.CollectionEndEvent):
             path.pop()
             flows.pop()
+            repeated.end_mapping()
             _finish(path)
         elif isinstance(event, yaml.CollectionStartEvent):
             _begin_value(path)
             path.append(None if isinstance(event, yaml.MappingStartEvent) else 0)
+            repeated.begin_mapping()
             flows.append(bool(event.flow_style))
             options.limits.check_depth(len(path), _line(event))
         elif isinstance(event, yaml.NodeEvent):
@@ -133,6 +139,8 @@ def _scalars(text: str, options: ReadingOptions, keys: list[Any]) -> Iterator[_S
             is_scalar = isinstance(event, yaml.ScalarEvent)
             if is_key:
                 path[-1] = getattr(event, "value", "")
+                if isinstance(event, yaml.ScalarEvent) and event.start_mark is not None:
+                    repeated.add(event.value, event.start_mark.index)
                 if len(path) == 1 and isinstance(event, yaml.ScalarEvent) and not event.tag:
                     keys.append(event)
                 continue

@@ -171,9 +171,8 @@ def content_of(script: Path) -> bytes:
 
 
 def _page(facts: Mapping[str, object]) -> str:
-    """The page of `tfm serve`, with a script before its own that answers in place of a server."""
-    # A file of the package, no import: the page alone is used, and none of the server's code.
-    page = resources.files("transformer_cli.extensions.serving").joinpath("page.html").read_text(encoding="utf-8")
+    """The page, which `tfm serve` shows, too, with a script before its own that answers in place of a server."""
+    page = resources.files("transformer_cli.extensions").joinpath("page.html").read_text(encoding="utf-8")
     # Without this character, nothing in the data can end the script.
     data = json.dumps(facts, ensure_ascii=False).replace("<", "\\u003c")
     added = (

@@ -161,18 +161,11 @@ def _texts_and_languages(values: RequestValues) -> tuple[str | list[str], str, s
     texts = values.texts("q")
     if isinstance(texts, list) and not values.is_json and len(texts) == 1:
         texts = texts[0]
-    if not values.is_json:
-        texts = [_with_unix_breaks(each) for each in texts] if isinstance(texts, list) else _with_unix_breaks(texts)
     source, target = values.text("source"), values.text("target")
     for name, value in (("q", texts), ("source", source), ("target", target)):
         if not value:
             raise bad_request(f"Invalid request: missing {name} parameter")
     return texts, source, target
-
-
-def _with_unix_breaks(text: str) -> str:
-    """Forms end their lines with a carriage return and a line feed."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _is_html(values: RequestValues) -> bool:

@@ -69,7 +69,7 @@ def _answer(request: Request, file: PageFile) -> Response:
 @cache
 def page_file() -> PageFile:
     """The page and its headers; read once."""
-    text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    text = resources.files("transformer_cli.extensions").joinpath("page.html").read_text(encoding="utf-8")
     headers = {"content-security-policy": served_page_policy(text)}
     return _file(text, "text/html; charset=utf-8", headers)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.glossary import RequiredTerms
@@ -33,6 +33,16 @@ _NO_NAME = re.compile(r"[^\w.-]+")
 # Before and behind code in a message; without a language, prose may stand between them.
 _FENCE = re.compile(r"[ \t>]*(`{3,})([a-z][\w+#.-]*)?\s*")
 
+
+class _Line(NamedTuple):
+    """A line of a text."""
+
+    text: str
+    end: str
+    """Its line end; empty behind the last line."""
+
+
+_LINE_END = re.compile(r"(\r\n?|\n)")
 
 # They need the names of their columns, for which clients of LibreTranslate have no place.
 _TABLES = ("csv", "tsv")
@@ -254,7 +264,7 @@ def translate_texts(
     code_of = [_lines_of_code(lines) if translator.protects_spans else frozenset() for lines in lines_of]
     translations = translator.translate(
         [
-            "" if place in code else line
+            "" if place in code else line.text
             for lines, code in zip(lines_of, code_of, strict=True)
             for place, line in enumerate(lines)
         ]
@@ -262,7 +272,7 @@ def translate_texts(
     return [
         _joined(
             [
-                _kept(next(translations), line) if place in code else next(translations)
+                _kept(next(translations), line.text) if place in code else next(translations)
                 for place, line in enumerate(lines)
             ],
             lines,
@@ -272,12 +282,12 @@ def translate_texts(
     ]
 
 
-def _lines_of_code(lines: Sequence[str]) -> frozenset[int]:
+def _lines_of_code(lines: Sequence[_Line]) -> frozenset[int]:
     """The numbers of the lines of code, and of the fences around it, if the first one names a language: ```python."""
     found: set[int] = set()
     start, marks, language = 0, "", ""
     for place, line in enumerate(lines):
-        fence = _FENCE.fullmatch(line)
+        fence = _FENCE.fullmatch(line.text)
         if fence is None:
             continue
         if not marks:
@@ -289,39 +299,39 @@ def _lines_of_code(lines: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _kept(blank: Translation, line: str) -> Translation:
+def _kept(blank: Translation, text: str) -> Translation:
     """The translation of a blank line, with a line that stays in its place."""
-    text = line.removesuffix("\r")
     return replace(blank, text=text, pivot=blank.pivot and replace(blank.pivot, text=text))
 
 
-def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
-    lines = text.split("\n")
+def _lines(text: str, line_breaks: LineBreaks) -> list[_Line]:
+    parts = _LINE_END.split(text)
+    lines = [_Line(*each) for each in zip(parts[::2], [*parts[1::2], ""], strict=True)]
     if line_breaks == "kept":
         return lines
     return list(_paragraphs(lines))
 
 
-def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+def _paragraphs(lines: Sequence[_Line]) -> Iterator[_Line]:
     """The lines of each paragraph as one line, and each blank line."""
     paragraph: list[str] = []
+    end = ""
     for line in lines:
-        if line.strip():
-            paragraph.append(line.strip() if paragraph else line.rstrip())
+        if line.text.strip():
+            paragraph.append(line.text.strip() if paragraph else line.text.rstrip())
+            end = line.end
             continue
         if paragraph:
-            yield " ".join(paragraph)
+            yield _Line(" ".join(paragraph), end)
             paragraph = []
         yield line
     if paragraph:
-        yield " ".join(paragraph)
+        yield _Line(" ".join(paragraph), end)
 
 
-def _joined(translations: Sequence[Translation], lines: Sequence[str], num_alternatives: int) -> TranslatedText:
-    ends = ["\r" if line.endswith("\r") else "" for line in lines]
-
+def _joined(translations: Sequence[Translation], lines: Sequence[_Line], num_alternatives: int) -> TranslatedText:
     def joined(texts: Iterable[str]) -> str:
-        return "\n".join(text + end for text, end in zip(texts, ends, strict=True))
+        return "".join(text + line.end for text, line in zip(texts, lines, strict=True))
 
     best = joined(translation.text for translation in translations)
     alternatives = [joined(_ranked(each, rank) for each in translations) for rank in range(1, num_alternatives + 1)]
