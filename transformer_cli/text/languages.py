@@ -233,14 +233,14 @@ def small_words(language: str) -> frozenset[str]:
     )
 
 
-_LETTERS = re.compile(r"[^\W_]+")
+_WRITTEN_WORD = re.compile(r"[^\W_]+")
 _FEWEST_LETTERS_OF_CONTENT = 3
 
 
 def num_content_words(text: str, language: str) -> int:
     """How many words of a text have a meaning of their own."""
     left_out = small_words(primary_language(language))
-    words = _LETTERS.findall(text.lower())
+    words = _WRITTEN_WORD.findall(text.lower())
     return sum(
         1 for word in words if word not in left_out and (len(word) >= _FEWEST_LETTERS_OF_CONTENT or word.isdigit())
     )
