@@ -134,14 +134,12 @@ ENDLESS = """
 import multiprocessing, sys, threading, time
 from pathlib import Path
 from transformer_cli.data.encoded import encoded_by_workers
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.pairs import write_text
+from transformer_cli.data.pairs import SentencePair, TrainingText
 from transformer_cli.text import train_tokenizer
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.text.tokenizer import tokenizer_files
 
-text = Path(sys.argv[1])
-write_text(text, [SentencePair("a", "b", 0)] * 2)
+text = TrainingText.of([SentencePair("a", "b", 0)] * 2, Path(sys.argv[1]))
 tokenizer = train_tokenizer(["a b"], TokenizerConfig(kind="wordlevel"))
 files = tokenizer_files((tokenizer, tokenizer))
 batches = encoded_by_workers(text, 1, lambda *_: time.sleep(600), files, 2)

@@ -27,9 +27,10 @@ from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
     PairRows,
     ReportRow,
+    ReversedText,
     SentencePair,
+    TrainingText,
     pairs_of_rows,
-    read_rows,
     table_lines,
 )
 from transformer_cli.data.selection import excerpt
@@ -415,18 +416,19 @@ PAIRS_PER_WORKER = 250_000
 
 EncodedBatch = tuple[EncodedPairs, NDArray[np.bool_]]
 """The pairs of a batch that are kept, as ids; and for each pair of the batch whether it is kept."""
+Text = TrainingText | ReversedText
 Encode = Callable[[PairRows, Tokenizers], EncodedBatch]
 """`encode_short_pairs` with the settings of a config; it can be sent to another process."""
 
 
 def encoded_text(
-    text: Path, num_pairs: int, tokenizers: Tokenizers, config: Config, report: DataReport
+    text: Text, num_pairs: int, tokenizers: Tokenizers, config: Config, report: DataReport
 ) -> Iterator[EncodedPairs]:
-    """The pairs of a file of `write_text` as ids; pairs that are too long are left out.
+    """The pairs of a text as ids; pairs that are too long are left out.
 
     Args:
-        text: the file.
-        num_pairs: how many pairs it has.
+        text: the pairs.
+        num_pairs: how many they are.
         report: gets the numbers of tokens and of pairs that are left out.
 
     Raises:
@@ -444,7 +446,7 @@ def encoded_text(
         files = tokenizer_files(tokenizers)
         batches = encoded_by_workers(text, num_batches, encode, files, num_workers)
     else:
-        batches = (encode(rows, tokenizers) for rows in read_rows(text))
+        batches = (encode(rows, tokenizers) for rows in text)
     num_seen = 0
     for encoded, is_kept in batches:
         if not is_kept.all():
@@ -468,11 +470,11 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
 
 
 class _Worker:
-    """A process that encodes some of the batches of a file, in the order of the file."""
+    """A process that encodes some of the batches of a text, in the order of the text."""
 
-    def __init__(self, text: Path, encode: Encode, files: Mapping[str, bytes]) -> None:
+    def __init__(self, text: Text, encode: Encode, files: Mapping[str, bytes]) -> None:
         self._tokenizers = read_tokenizers(files)
-        self._encode, self._unread, self._num_passed = encode, read_rows(text), 0
+        self._encode, self._unread, self._num_passed = encode, iter(text), 0
 
     def encoded(self, number: int) -> EncodedBatch:
         """The batch with this number; numbers never decrease, because processes take the next one that is left."""
@@ -485,7 +487,7 @@ _workers: list[_Worker] = []
 """In a process that encodes: its worker."""
 
 
-def _start(text: Path, encode: Encode, files: Mapping[str, bytes]) -> None:
+def _start(text: Text, encode: Encode, files: Mapping[str, bytes]) -> None:
     # The main process decides what a signal means; its handlers would print messages here, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -505,9 +507,9 @@ def _encoded(number: int) -> EncodedBatch:
 
 
 def encoded_by_workers(
-    text: Path, num_batches: int, encode: Encode, files: Mapping[str, bytes], num_workers: int
+    text: Text, num_batches: int, encode: Encode, files: Mapping[str, bytes], num_workers: int
 ) -> Iterator[EncodedBatch]:
-    """The batches of a file; each process loads the tokenizers from the content of their files."""
+    """The batches of a text; each process loads the tokenizers from the content of their files."""
     # On Linux a process starts as a copy of this one. Elsewhere it imports the script of the user again.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     given = text, encode, files
@@ -524,14 +526,14 @@ def encoded_by_workers(
             pending.extend(pool.submit(_encoded, number) for number in islice(numbers, 1))
     except (BrokenProcessPool, OSError) as error:  # OSError: the system refuses a further process
         raise TryAgainError(
-            f"{text}: a process that turns pairs into ids was killed or not started, perhaps because memory is short",
+            "a process that turns pairs into ids was killed or not started, perhaps because memory is short",
             hint="use fewer processes: --set runtime.workers=1",
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _pair_at(text: Path, number: int) -> SentencePair:
-    """The pair with this number, from 0, of a file of `write_text`."""
-    rows = next(islice(read_rows(text), number // PAIRS_AT_ONCE, None))
+def _pair_at(text: Text, number: int) -> SentencePair:
+    """The pair with this number, from 0, of a text."""
+    rows = next(islice(text, number // PAIRS_AT_ONCE, None))
     return pairs_of_rows(rows.slice(number % PAIRS_AT_ONCE, 1))[0]

@@ -1,11 +1,11 @@
-"""Sentence pairs: the type, a digest to compare them by, a report on reading them, and their text on disk."""
+"""Sentence pairs: the type, a digest to compare them by, a report on reading them, and their text."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,61 +156,85 @@ class CleaningReport:
         ]
 
 
-# Sentence pairs as text on disk.
+# Sentence pairs as text.
 #
-# The cleaned training pairs lie in an Arrow file while the tokenizers are trained and the ids are made. The
-# validation pairs stay with the run, one JSON list per line.
+# The cleaned training pairs are read several times while the tokenizers are trained and the ids are made: those of a small corpus
+# lie in memory, the rest of a large one in an Arrow file. The validation pairs stay with the run, one JSON list per line.
 
 
 PAIRS_AT_ONCE = 10_000
-
-
-def write_text(path: Path, pairs: Iterable[SentencePair]) -> int:
-    """Write pairs to an Arrow file, 10,000 at a time; returns their number."""
-    import pyarrow as pa
-
-    remaining, num_pairs = iter(pairs), 0
-    schema = rows_of_pairs([]).schema
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
-        while chunk := list(islice(remaining, PAIRS_AT_ONCE)):
-            writer.write_batch(rows_of_pairs(chunk))
-            num_pairs += len(chunk)
-    return num_pairs
+MOST_BYTES_IN_MEMORY = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class StoredText:
-    """The texts of an Arrow file, which can be read several times without lying in memory."""
+class TrainingText:
+    """Pairs as rows, 10,000 at a time, which can be read several times; only the first ones lie in memory."""
 
-    path: Path
+    kept: Sequence[PairRows]
+    num_pairs: int
+    rest: Path | None
+    """An Arrow file; None if all pairs are in memory."""
+
+    def __iter__(self) -> Iterator[PairRows]:
+        yield from self.kept
+        if self.rest is not None:
+            import pyarrow as pa
+
+            with pa.memory_map(str(self.rest)) as file, pa.ipc.open_stream(file) as reader:
+                yield from reader
+
+    @classmethod
+    def of(cls, pairs: Iterable[SentencePair], path: Path) -> "TrainingText":
+        """The pairs; those that are too many for memory are written to a file at this path."""
+        import pyarrow as pa
+
+        remaining, num_pairs, num_bytes = iter(pairs), 0, 0
+        batches = map(rows_of_pairs, iter(lambda: list(islice(remaining, PAIRS_AT_ONCE)), []))
+        kept: list[PairRows] = []
+        for rows in batches:
+            kept.append(rows)
+            num_pairs += rows.num_rows
+            num_bytes += rows.nbytes
+            if num_bytes >= MOST_BYTES_IN_MEMORY:
+                break
+        if (next_rows := next(batches, None)) is None:
+            return cls(kept, num_pairs, None)
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, next_rows.schema) as writer:
+            for rows in chain([next_rows], batches):
+                writer.write_batch(rows)
+                num_pairs += rows.num_rows
+        return cls(kept, num_pairs, path)
+
+
+@dataclass(frozen=True, slots=True)
+class ReversedText:
+    """The pairs of a text the other way round, each in the corpus of its own number plus the number of corpora."""
+
+    text: TrainingText
+    num_corpora: int
+
+    def __iter__(self) -> Iterator[PairRows]:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        for rows in self.text:
+            source, target, corpus, *rest = rows.columns
+            numbers = compute.add(corpus, pa.scalar(self.num_corpora, pa.uint16()))
+            yield pa.record_batch([target, source, numbers, *rest], schema=rows.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class SideTexts:
+    """The sentences of a text, which can be read several times."""
+
+    text: TrainingText
     sides: tuple[str, ...]
     """The sides that are read, one after the other: `source`, `target`, or both."""
 
     def __iter__(self) -> Iterator[str]:
         for side in self.sides:
-            for rows in read_rows(self.path):
+            for rows in self.text:
                 yield from rows.column(side).to_pylist()
-
-
-def write_reversed(written: Path, path: Path, num_corpora: int) -> None:
-    """Write the pairs of a file of `write_text` the other way round, each in the corpus of its own number plus the number of corpora."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    schema = rows_of_pairs([]).schema
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
-        for rows in read_rows(written):
-            source, target, corpus, *rest = rows.columns
-            numbers = compute.add(corpus, pa.scalar(num_corpora, pa.uint16()))
-            writer.write_batch(pa.record_batch([target, source, numbers, *rest], schema=schema))
-
-
-def read_rows(path: Path) -> Iterator[PairRows]:
-    """The pairs of an Arrow file, 10,000 at a time."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
-        yield from reader
 
 
 def write_validation_pairs(path: Path, pairs: Iterable[SentencePair]) -> None:

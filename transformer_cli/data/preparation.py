@@ -31,14 +31,13 @@ from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
     CleaningReport,
     ReadingReport,
+    ReversedText,
     SentencePair,
-    StoredText,
+    SideTexts,
+    TrainingText,
     pair_digest,
-    read_rows,
     read_validation_pairs,
     rows_of_pairs,
-    write_reversed,
-    write_text,
     write_validation_pairs,
 )
 from transformer_cli.data.selection import (
@@ -230,14 +229,13 @@ def _build(
     held_out = all_held_out_pairs(config, kept)
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
-    text = folder / TEXT
     reading, cleaning = ReadingReport(), CleaningReport()
     report.examples = {split: found.pairs[:NUM_EXAMPLES] for split, found in held_out.items()}
     with closing(DigestSet(folder)) as seen:
         pairs = _training_pairs(config, held_out, reading, cleaning, seen, kept)
         first = list(islice(pairs, NUM_EXAMPLES))
         report.examples["train"] = first
-        num_pairs = write_text(text, chain(first, pairs))
+        text = TrainingText.of(chain(first, pairs), folder / TEXT)
     check_dropped_share(cleaning, config.applied_cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     may_grow = tokenizers is None or not has_begun
@@ -248,19 +246,16 @@ def _build(
         require_tags(_tags(config), tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
-    chunks = encoded_text(text, num_pairs, tokenizers, config, report)
+    chunks = encoded_text(text, text.num_pairs, tokenizers, config, report)
     if has_reversed_pairs(config.data):
-        turned = folder / f"{TEXT}.reversed"
-        write_reversed(text, turned, len(config.data.corpora))
-        chunks = chain(chunks, encoded_text(turned, num_pairs, tokenizers, config, DataReport()))
+        turned = ReversedText(text, len(config.data.corpora))
+        chunks = chain(chunks, encoded_text(turned, text.num_pairs, tokenizers, config, DataReport()))
     has_links = config.training.guided_alignment is not None
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
     # The sequences of a task are no text.
     if not isinstance(config.data, SequencesData) and _is_all_read(config.data, reading):
-        write_seen_words(folder / SEEN_WORDS, seen_words_in(read_rows(text), config.data))
-    text.unlink()
-    if has_reversed_pairs(config.data):
-        turned.unlink()
+        write_seen_words(folder / SEEN_WORDS, seen_words_in(text, config.data))
+    (folder / TEXT).unlink(missing_ok=True)
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
@@ -347,12 +342,12 @@ def num_trained_on(config: Config, pairs: Sequence[SentencePair]) -> int:
     return num_found
 
 
-def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
+def _train_tokenizers(config: Config, text: TrainingText) -> Tokenizers:
     composes = config.applied_cleaning.normalize_unicode
     tags = tuple(dict.fromkeys(SequenceFormat.of(config.data).tags))
     trained = []
     for sides in [("source", "target")] if config.tokenizer.shared else [("source",), ("target",)]:
-        texts, own_tags = StoredText(text, sides), tags if "source" in sides else ()
+        texts, own_tags = SideTexts(text, sides), tags if "source" in sides else ()
         trained.append(train_tokenizer(texts, config.tokenizer, composes=composes, tags=own_tags))
     return trained[0], trained[-1]
 
@@ -542,11 +537,11 @@ def are_extended(config: Config) -> bool:
     return config.training.add_words is not None or any(SequenceFormat.of(config.data).corpus_tags)
 
 
-def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> Tokenizers:
+def extended_tokenizers(config: Config, text: TrainingText, tokenizers: Tokenizers) -> Tokenizers:
     """The tokenizers with the words of `training.add_words` and the tags of `data.corpora`.
 
     Args:
-        text: the cleaned training pairs, a file of `write_text`.
+        text: the cleaned training pairs.
         tokenizers: of source and target; their entries keep their ids.
     """
     source, target = tokenizers
@@ -575,9 +570,9 @@ def _tags(config: Config) -> list[str]:
     return list(dict.fromkeys(tag for tag in SequenceFormat.of(config.data).corpus_tags if tag))
 
 
-def _with_words(config: Config, text: Path, tokenizers: Tokenizers, num_added: int) -> Tokenizers:
+def _with_words(config: Config, text: TrainingText, tokenizers: Tokenizers, num_added: int) -> Tokenizers:
     def extended(tokenizer: Tokenizer, *sides: str) -> Tokenizer:
-        texts, min_frequency = StoredText(text, sides), config.tokenizer.min_frequency
+        texts, min_frequency = SideTexts(text, sides), config.tokenizer.min_frequency
         return with_added_entries(tokenizer, texts, num_added, min_frequency=min_frequency)
 
     source, target = tokenizers
