@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from _pytest.logging import catching_logs
+from _pytest.runner import runtestprotocol
 from _pytest.tmpdir import tmppath_result_key
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -61,6 +62,10 @@ TIER_OF_FIXTURE = {
     "driver": "browser",
     "browser": "browser",
     "site": "pages",
+    "argos_library": "network",
+    "axe": "network",
+    "installed_engine": "network",
+    "node_project": "network",
 }
 HEAVY = {"system", "kills", "browser", "imitated_gpu", "heavy"}
 NOT_OF_EVERY_DAY = {"slow", "gpu", "network"}
@@ -80,8 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # where pytest makes its folders
     left_out = LEFT_OUT_OF_THE_WHOLE if _is_whole(config) else NOT_OF_EVERY_DAY
     config.option.markexpr = config.option.markexpr or _without(left_out)
+    if config.option.markexpr == "fast":
+        config.pluginmanager.register(_LeftOut())
     if config.option.markexpr == "heavy":  # a heavy test has one part for the CPU, and one for a GPU
-        config.option.markexpr = f"heavy and {_without(NOT_OF_EVERY_DAY)}"
+        config.option.markexpr = f"heavy and {_without(NOT_OF_EVERY_DAY - {'network'})}"
 
 
 def _has_room(folder: Path) -> bool:
@@ -138,6 +145,69 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return collection_path == TESTS / "system" or None
     tier = _TIERS_OF_FILE.search(collection_path.read_text(encoding="utf-8"))
     return (tier is not None and tier[1] in left_out) or None
+
+
+class _LeftOut:
+    """For `-m fast`, cases of a function with a marker of another tier are not even made."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, obj: object) -> list[pytest.Item] | None:
+        marks = getattr(obj, "pytestmark", None)
+        return [] if isinstance(marks, list) and any(mark.name in NOT_FAST for mark in marks) else None
+
+
+def _cases_in_one(items: list[pytest.Function]) -> pytest.Function:
+    """One test that runs all cases of a function, and names each one that fails."""
+    first = items[0]
+
+    @functools.wraps(first.obj)
+    def all_cases() -> None:
+        failed: list[BaseException] = []
+        skipped: list[BaseException] = []
+        for item in items:
+            try:
+                first.obj(**item.callspec.params)
+            except pytest.skip.Exception as reason:
+                skipped.append(reason)
+            except (Exception, pytest.fail.Exception) as error:
+                error.add_note(f"case {item.callspec.id}")
+                failed.append(error)
+        if failed:
+            raise BaseExceptionGroup(f"{len(failed)} of {len(items)} cases failed", failed)
+        if len(skipped) == len(items):
+            raise skipped[0]
+
+    del all_cases.__wrapped__  # type: ignore[attr-defined]  # its arguments are those of one case
+    return pytest.Function.from_parent(first.parent, name=first.originalname, callobj=all_cases)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> Iterator[None]:
+    """For `-m fast`, a function is one test if its cases differ in values alone: a test costs 3 ms beside its work.
+
+    In a file that is named, each case is a test.
+    """
+    found = yield
+    if collector.config.option.markexpr != "fast" or not isinstance(found, list) or hasattr(obj, "hypothesis"):
+        return found
+    alike, others = [], []
+    for item in found:
+        spec = getattr(item, "callspec", None)
+        is_alike = spec is not None and not spec.marks and {*item.fixturenames} == spec.params.keys()
+        (alike if is_alike else others).append(item)
+    return [_cases_in_one(alike), *others] if len(alike) > 1 else found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker sends one message for a test that has passed, not six: these took as long as the rest of a small test."""
+    option = item.config.option
+    if not hasattr(item.config, "workerinput") or option.durations is not None or option.xmlpath:
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
