@@ -128,6 +128,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # instead of 700: it looked too often at what a test needs until its end
     gc.enable()
+    comparison: Any = sys.modules.get("torch.testing._comparison")
+    if hasattr(
+        comparison, "_HAS_DTENSOR"
+    ):  # else the first comparison imports tensors of several machines: 0.7 s in each worker
+        comparison._HAS_DTENSOR = False
 
 
 _TIERS_OF_FILE = re.compile(r"^pytestmark = .*?pytest\.mark\.(\w+)", re.MULTILINE)
@@ -185,7 +190,7 @@ def _cases_in_one(items: list[pytest.Function]) -> pytest.Function:
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> Iterator[None]:
     """For `-m fast`, a function is one test if its cases differ in values alone: a test costs 3 ms beside its work.
 
-    In a file that is named, each case is a test.
+    Without `-m fast`, each case is a test.
     """
     found = yield
     if collector.config.option.markexpr != "fast" or not isinstance(found, list) or hasattr(obj, "hypothesis"):
@@ -431,10 +436,22 @@ def tfm_here(tmp_path: Path) -> TfmHere:
 
 
 @pytest.fixture(scope="session")
-def uninterrupted(launcher: Launcher) -> dict[str, Any]:
+def finished_tiny(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the config of the tiny experiment and its run, runs/tiny, which nothing has interrupted. Tests leave it as it is."""
+    folder = tmp_path_factory.mktemp("finished-tiny")
+    finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
+    assert finished.exit_code == 0, finished.talk
+    return folder
+
+
+@pytest.fixture
+def tfm_with_run(tfm: Tfm, finished_tiny: Path) -> Tfm:
+    """`tfm` in a folder of its own, with a copy of the finished tiny experiment."""
+    shutil.copytree(finished_tiny, tfm.folder, symlinks=True, dirs_exist_ok=True)
+    return tfm
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(finished_tiny: Path) -> dict[str, Any]:
     """The result of the tiny experiment when nothing interrupts it."""
-    with tempfile.TemporaryDirectory(prefix="tfm-test-") as name:
-        folder = Path(name)
-        finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
-        assert finished.exit_code == 0, finished.talk
-        return essence(folder / "runs/tiny")
+    return essence(finished_tiny / "runs/tiny")
