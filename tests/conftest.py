@@ -182,7 +182,7 @@ def _cases_in_one(items: list[pytest.Function]) -> pytest.Function:
         if len(skipped) == len(items):
             raise skipped[0]
 
-    del all_cases.__wrapped__  # type: ignore[attr-defined]  # its arguments are those of one case
+    del all_cases.__wrapped__  # its arguments are those of one case
     return pytest.Function.from_parent(first.parent, name=first.originalname, callobj=all_cases)
 
 

@@ -159,8 +159,9 @@ def test_what_installs_from_a_registry_is_of_the_tier_network(conftest: Any) -> 
         if '"install"' not in text or file == Path(__file__):
             continue
         for function in ast.walk(ast.parse(text)):
-            commands = ast.walk(function) if isinstance(function, ast.FunctionDef) else ()
-            words = [each.elts for each in commands if isinstance(each, ast.List | ast.Tuple)]
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            words = [each.elts for each in ast.walk(function) if isinstance(each, ast.List | ast.Tuple)]
             if any(isinstance(word, ast.Constant) and word.value == "install" for each in words for word in each):
                 found.append(function.name)
                 marks = {ast.unparse(mark) for mark in function.decorator_list}
