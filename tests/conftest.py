@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from _pytest.logging import catching_logs
+from _pytest.runner import runtestprotocol
 from _pytest.tmpdir import tmppath_result_key
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -61,6 +62,10 @@ TIER_OF_FIXTURE = {
     "driver": "browser",
     "browser": "browser",
     "site": "pages",
+    "argos_library": "network",
+    "axe": "network",
+    "installed_engine": "network",
+    "node_project": "network",
 }
 HEAVY = {"system", "kills", "browser", "imitated_gpu", "heavy"}
 NOT_OF_EVERY_DAY = {"slow", "gpu", "network"}
@@ -80,8 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # where pytest makes its folders
     left_out = LEFT_OUT_OF_THE_WHOLE if _is_whole(config) else NOT_OF_EVERY_DAY
     config.option.markexpr = config.option.markexpr or _without(left_out)
+    if config.option.markexpr == "fast":
+        config.pluginmanager.register(_LeftOut())
     if config.option.markexpr == "heavy":  # a heavy test has one part for the CPU, and one for a GPU
-        config.option.markexpr = f"heavy and {_without(NOT_OF_EVERY_DAY)}"
+        config.option.markexpr = f"heavy and {_without(NOT_OF_EVERY_DAY - {'network'})}"
 
 
 def _has_room(folder: Path) -> bool:
@@ -121,6 +128,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # instead of 700: it looked too often at what a test needs until its end
     gc.enable()
+    comparison: Any = sys.modules.get("torch.testing._comparison")
+    if hasattr(
+        comparison, "_HAS_DTENSOR"
+    ):  # else the first comparison imports tensors of several machines: 0.7 s in each worker
+        comparison._HAS_DTENSOR = False
 
 
 _TIERS_OF_FILE = re.compile(r"^pytestmark = .*?pytest\.mark\.(\w+)", re.MULTILINE)
@@ -138,6 +150,69 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return collection_path == TESTS / "system" or None
     tier = _TIERS_OF_FILE.search(collection_path.read_text(encoding="utf-8"))
     return (tier is not None and tier[1] in left_out) or None
+
+
+class _LeftOut:
+    """For `-m fast`, cases of a function with a marker of another tier are not even made."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, obj: object) -> list[pytest.Item] | None:
+        marks = getattr(obj, "pytestmark", None)
+        return [] if isinstance(marks, list) and any(mark.name in NOT_FAST for mark in marks) else None
+
+
+def _cases_in_one(items: list[pytest.Function]) -> pytest.Function:
+    """One test that runs all cases of a function, and names each one that fails."""
+    first = items[0]
+
+    @functools.wraps(first.obj)
+    def all_cases() -> None:
+        failed: list[BaseException] = []
+        skipped: list[BaseException] = []
+        for item in items:
+            try:
+                first.obj(**item.callspec.params)
+            except pytest.skip.Exception as reason:
+                skipped.append(reason)
+            except (Exception, pytest.fail.Exception) as error:
+                error.add_note(f"case {item.callspec.id}")
+                failed.append(error)
+        if failed:
+            raise BaseExceptionGroup(f"{len(failed)} of {len(items)} cases failed", failed)
+        if len(skipped) == len(items):
+            raise skipped[0]
+
+    del all_cases.__wrapped__  # its arguments are those of one case
+    return pytest.Function.from_parent(first.parent, name=first.originalname, callobj=all_cases)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> Iterator[None]:
+    """For `-m fast`, a function is one test if its cases differ in values alone: a test costs 3 ms beside its work.
+
+    Without `-m fast`, each case is a test.
+    """
+    found = yield
+    if collector.config.option.markexpr != "fast" or not isinstance(found, list) or hasattr(obj, "hypothesis"):
+        return found
+    alike, others = [], []
+    for item in found:
+        spec = getattr(item, "callspec", None)
+        is_alike = spec is not None and not spec.marks and {*item.fixturenames} == spec.params.keys()
+        (alike if is_alike else others).append(item)
+    return [_cases_in_one(alike), *others] if len(alike) > 1 else found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker sends one message for a test that has passed, not six: these took as long as the rest of a small test."""
+    option = item.config.option
+    if not hasattr(item.config, "workerinput") or option.durations is not None or option.xmlpath:
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -361,10 +436,22 @@ def tfm_here(tmp_path: Path) -> TfmHere:
 
 
 @pytest.fixture(scope="session")
-def uninterrupted(launcher: Launcher) -> dict[str, Any]:
+def finished_tiny(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the config of the tiny experiment and its run, runs/tiny, which nothing has interrupted. Tests leave it as it is."""
+    folder = tmp_path_factory.mktemp("finished-tiny")
+    finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
+    assert finished.exit_code == 0, finished.talk
+    return folder
+
+
+@pytest.fixture
+def tfm_with_run(tfm: Tfm, finished_tiny: Path) -> Tfm:
+    """`tfm` in a folder of its own, with a copy of the finished tiny experiment."""
+    shutil.copytree(finished_tiny, tfm.folder, symlinks=True, dirs_exist_ok=True)
+    return tfm
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(finished_tiny: Path) -> dict[str, Any]:
     """The result of the tiny experiment when nothing interrupts it."""
-    with tempfile.TemporaryDirectory(prefix="tfm-test-") as name:
-        folder = Path(name)
-        finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
-        assert finished.exit_code == 0, finished.talk
-        return essence(folder / "runs/tiny")
+    return essence(finished_tiny / "runs/tiny")

@@ -295,3 +295,12 @@ def test_the_page_on_reliability_has_every_case_with_a_test_or_what_it_waits_for
     assert rows.keys() == wanted
     for case, row in rows.items():
         assert TEST.search(row) or "waits for" in row, case
+
+
+@pytest.mark.parametrize(("way", "sections"), [("of a pair", "12345"), ("of a sentence", "6")])
+def test_each_way_on_the_path_of_data_is_told_with_at_most_twenty_files(way: str, sections: str) -> None:
+    page = (ROOT / "docs/path_of_data.md").read_text(encoding="utf-8")
+    told = re.findall(r"^## (\d)\. .*\n((?:(?!## ).*\n)*)", page, re.MULTILINE)
+    files = {match[1] for number, text in told if number in sections for match in MODULE.finditer(text)}
+    assert [number for number, _ in told if number in sections] == [*sections]
+    assert 10 < len(files) <= 20, f"docs/path_of_data.md, the way {way}: {len(files)} files: {sorted(files)}"

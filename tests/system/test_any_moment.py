@@ -94,17 +94,15 @@ def how_it_ended(number: signal.Signals, ended: Ended) -> str:
     return repr(ended)
 
 
-def storm(tfm: Tfm, num_moments: int, span_seconds: float) -> Counter[str]:
+def storm(tfm_with_run: Tfm, num_moments: int, span_seconds: float) -> Counter[str]:
     """Signals at moments that are spread evenly; how the processes ended, and how often."""
     # So many that no command ends by itself while signals come.
-    (tfm.folder / "many.txt").write_text("1 2 3\n4 5 6 7\n" * 100_000)
-    config = write_tiny(tfm.folder)
-    assert tfm("train", "--config", config).exit_code == 0
-    (tfm.folder / "runs/tiny").rename(tfm.folder / "model")
+    (tfm_with_run.folder / "many.txt").write_text("1 2 3\n4 5 6 7\n" * 100_000)
+    (tfm_with_run.folder / "runs/tiny").rename(tfm_with_run.folder / "model")
     outcomes: Counter[str] = Counter()
     for i in range(num_moments):
         command, number = list(COMMANDS)[i % 2], SIGNALS[i % len(SIGNALS)]
-        folder = tfm.folder / f"moment-{i}"
+        folder = tfm_with_run.folder / f"moment-{i}"
         folder.mkdir()
         write_tiny(folder, TINY.replace("save_every: 4", "save_every: 100"))
         moment = span_seconds * i / num_moments
@@ -123,12 +121,12 @@ def check(outcomes: Counter[str]) -> None:
     assert outcomes["translate: ended"] > 0
 
 
-def test_a_signal_at_any_moment_of_the_start_ends_a_command_with_its_code(tfm: Tfm) -> None:
-    check(storm(tfm, 20, span_seconds=1.6))
+def test_a_signal_at_any_moment_of_the_start_ends_a_command_with_its_code(tfm_with_run: Tfm) -> None:
+    check(storm(tfm_with_run, 20, span_seconds=1.6))
 
 
 @pytest.mark.slow
-def test_370_signals_in_the_first_three_seconds_end_a_command_with_their_code(tfm: Tfm) -> None:
-    outcomes = storm(tfm, 370, span_seconds=3.0)
+def test_370_signals_in_the_first_three_seconds_end_a_command_with_their_code(tfm_with_run: Tfm) -> None:
+    outcomes = storm(tfm_with_run, 370, span_seconds=3.0)
     sys.stderr.write(f"\n{dict(outcomes)}\n")
     check(outcomes)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def found(tfm: Tfm) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def whole(launcher: Launcher, memory_folder: Path) -> dict[str, dict[str, Any]]:
-    """What uninterrupted runs leave."""
+    """What uninterrupted runs leave, below `averaged-last` and `averaged-best` of the folder in memory."""
     results = {}
     for name, text in (("last", AVERAGED), ("best", OF_BEST)):
         tfm = Tfm(launcher, memory_folder / f"averaged-{name}")
@@ -121,36 +122,37 @@ def test_a_kill_while_averaging_costs_nothing(tfm: Tfm, whole: dict[str, dict[st
         assert found(tfm) == whole["last"]
 
 
-def test_another_number_makes_another_average_of_a_finished_run(tfm: Tfm) -> None:
-    config = write_tiny(tfm.folder, AVERAGED)
-    tfm("train", "--config", config)
-    again = tfm("train", "--config", config, "--set", "training.average_last=2")
+@pytest.fixture
+def tfm_with_average(tfm: Tfm, whole: dict[str, dict[str, Any]], memory_folder: Path) -> Tfm:
+    """`tfm` in a folder of its own, with a copy of the run of AVERAGED."""
+    shutil.copytree(memory_folder / "averaged-last", tfm.folder, symlinks=True, dirs_exist_ok=True)
+    return tfm
+
+
+def test_another_number_makes_another_average_of_a_finished_run(tfm_with_average: Tfm) -> None:
+    again = tfm_with_average("train", "--config", "tiny.yaml", "--set", "training.average_last=2")
     assert again.exit_code == 0, again.talk
     assert "average of the checkpoints of steps 12, 13" in again.talk
-    state = json.loads((tfm.folder / CHECKPOINTS / AVERAGE / "state.json").read_bytes())
+    state = json.loads((tfm_with_average.folder / CHECKPOINTS / AVERAGE / "state.json").read_bytes())
     assert state["average"] == {"steps": [12, 13]}
 
 
-def test_the_same_command_keeps_an_average_whose_checkpoints_were_deleted_since(tfm: Tfm) -> None:
-    config = write_tiny(tfm.folder, AVERAGED)
-    tfm("train", "--config", config)
-    kept = files_of(tfm.folder / CHECKPOINTS / AVERAGE)
-    assert tfm("runs", "prune", "tiny", "--keep-last", "1", "--yes").exit_code == 0
-    assert len([*(tfm.folder / CHECKPOINTS).glob("step-*")]) < 3
-    again = tfm("train", "--config", config)
+def test_the_same_command_keeps_an_average_whose_checkpoints_were_deleted_since(tfm_with_average: Tfm) -> None:
+    kept = files_of(tfm_with_average.folder / CHECKPOINTS / AVERAGE)
+    assert tfm_with_average("runs", "prune", "tiny", "--keep-last", "1", "--yes").exit_code == 0
+    assert len([*(tfm_with_average.folder / CHECKPOINTS).glob("step-*")]) < 3
+    again = tfm_with_average("train", "--config", "tiny.yaml")
     assert again.exit_code == 0, again.talk
-    assert files_of(tfm.folder / CHECKPOINTS / AVERAGE) == kept
+    assert files_of(tfm_with_average.folder / CHECKPOINTS / AVERAGE) == kept
 
 
 def test_training_longer_goes_on_from_the_last_checkpoint_and_makes_a_new_average(
-    tfm: Tfm,
+    tfm_with_average: Tfm,
 ) -> None:
-    config = write_tiny(tfm.folder, AVERAGED)
-    tfm("train", "--config", config)
-    longer = tfm("train", "--config", config, "--set", "training.max_steps=17")
+    longer = tfm_with_average("train", "--config", "tiny.yaml", "--set", "training.max_steps=17")
     assert "resuming runs/tiny at step 13" in longer.talk
     assert "average of the checkpoints of steps 12, 16, 17" in longer.talk
-    averages = {path.name for path in (tfm.folder / CHECKPOINTS).glob("average-*")}
+    averages = {path.name for path in (tfm_with_average.folder / CHECKPOINTS).glob("average-*")}
     assert "average-00000017" in averages
 
 
@@ -181,10 +183,8 @@ def test_the_command_averages_what_is_asked_for_and_leaves_the_run_as_it_is(tfm:
     assert tfm("translate", "--run", "copy/here", "1 2 3").exit_code == 0
 
 
-def test_the_command_refuses_what_cannot_be_averaged(tfm: Tfm) -> None:
-    write_tiny(tfm.folder, TINY)
-    tfm("train", "--config", "tiny.yaml")
-    tfm("average", "--last", "2")
+def test_the_command_refuses_what_cannot_be_averaged(tfm_with_run: Tfm) -> None:
+    tfm_with_run("average", "--last", "2")
     for arguments, exit_code, text in (
         ((), 2, "give either the steps of checkpoints, or --last N, or --best N"),
         (("--last", "2", "--best", "2"), 2, "give either the steps"),
@@ -197,5 +197,5 @@ def test_the_command_refuses_what_cannot_be_averaged(tfm: Tfm) -> None:
         (("--last", "2"), 73, "average-00000013-last-2: exists already"),
         (("--run", "runs/tiny/checkpoints/step-00000013", "--last", "2"), 66, "a single checkpoint, where a run"),
     ):
-        refused = tfm("average", *arguments)
+        refused = tfm_with_run("average", *arguments)
         assert (refused.exit_code, text in refused.talk) == (exit_code, True), refused.talk

@@ -131,26 +131,24 @@ def test_each_help_has_an_example(tfm: Tfm, command: str) -> None:
     assert "--debug" in shown
 
 
-def test_a_reader_that_leaves_early_gets_no_complaint(tfm: Tfm) -> None:
+def test_a_reader_that_leaves_early_gets_no_complaint(tfm_with_run: Tfm) -> None:
     """B12: `tfm translate | head -1`, and a reader that reads nothing; `tfm` ends as `cat` does."""
-    assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
-    (tfm.folder / "many.txt").write_text("1 2 3\n4 5 6\n" * 20_000)
+    (tfm_with_run.folder / "many.txt").write_text("1 2 3\n4 5 6\n" * 20_000)
     for arguments, reader in (("translate -b 1 --input many.txt", "head -1"), ("info", "true")):
         piped = f"{' '.join(TFM)} {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"
-        finished = run(["bash", "-c", piped], tfm.folder, capture_output=True)
+        finished = run(["bash", "-c", piped], tfm_with_run.folder, capture_output=True)
         assert finished.returncode == 128 + signal.SIGPIPE
         talk = finished.stderr.decode().splitlines()
         assert [line for line in talk if not line.startswith("runs/tiny")] == []
         assert len(finished.stdout.splitlines()) == (reader == "head -1")
-        assert list(tfm.folder.rglob(".tmp-*")) == []
+        assert list(tfm_with_run.folder.rglob(".tmp-*")) == []
 
 
-def test_closed_standard_streams_are_no_error(tfm: Tfm) -> None:
+def test_closed_standard_streams_are_no_error(tfm_with_run: Tfm) -> None:
     """B12."""
-    assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
     command = f"{' '.join(TFM)} translate --output out.txt <&- >&- 2>&-"
-    assert run(["bash", "-c", command], tfm.folder).returncode == 0
-    assert (tfm.folder / "out.txt").read_bytes() == b"", "no input, no output"
+    assert run(["bash", "-c", command], tfm_with_run.folder).returncode == 0
+    assert (tfm_with_run.folder / "out.txt").read_bytes() == b"", "no input, no output"
 
 
 def test_a_cold_resume_equals_a_warm_run(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
@@ -226,11 +224,10 @@ def test_training_validating_and_translating_need_nothing_that_windows_lacks(
     assert len(list((tmp_path / "runs/tiny").glob("checkpoints*/step-00000013"))) == 2
 
 
-def test_a_reader_that_leaves_early_gets_no_complaint_without_sigpipe(tfm: Tfm) -> None:
-    assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
+def test_a_reader_that_leaves_early_gets_no_complaint_without_sigpipe(tfm_with_run: Tfm) -> None:
     translate = [*OTHER, "commands", json.dumps([["translate", "1 2"]])]
     with subprocess.Popen(
-        translate, cwd=tfm.folder, env=ENVIRON, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        translate, cwd=tfm_with_run.folder, env=ENVIRON, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         process.stdout.close()

@@ -1,10 +1,12 @@
 """Numbers that are not finite never reach the weights, and too many of them end the run (D1-D3)."""
 
+from pathlib import Path
+
 from ..experiments import TINY, essence, metrics_of, newest_checkpoint, state_of, write_tiny
 from ..launcher import Tfm
 
 
-def test_a_step_that_is_not_finite_is_skipped_and_counted(tfm: Tfm) -> None:
+def test_a_step_that_is_not_finite_is_skipped_and_counted(tfm: Tfm, finished_tiny: Path) -> None:
     """D1: the step counts, and its batch is used up."""
     config = write_tiny(tfm.folder)
     assert tfm("train", "--config", config, faults=[("poison", 5, 6)]).exit_code == 0
@@ -13,10 +15,7 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted(tfm: Tfm) -> None:
     assert reports[1]["gradient_norm"] is None, "that of step 6"
     assert all(line["loss"] < 10 for line in reports)
     assert state_of(tfm.folder / "runs/tiny")["progress"]["position"] == [2, 6]
-    healthy = tfm("train", "--config", config, "--set", "name=healthy")
-    assert healthy.exit_code == 0
-    position = state_of(tfm.folder / "runs/healthy")["progress"]["position"]
-    assert position == [2, 6]
+    assert state_of(finished_tiny / "runs/tiny")["progress"]["position"] == [2, 6], "as without such steps"
 
 
 def test_a_resume_after_skipped_steps_is_exact(tfm: Tfm) -> None:

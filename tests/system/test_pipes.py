@@ -5,22 +5,20 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import time
 from pathlib import Path
 
 import pytest
 
-from ..experiments import write_tiny
 from ..launcher import Launcher, Process, Tfm
 
 
 @pytest.fixture(scope="module")
-def trained(launcher: Launcher, memory_folder: Path) -> Tfm:
-    folder = memory_folder / "trained"
-    folder.mkdir()
+def trained(launcher: Launcher, memory_folder: Path, finished_tiny: Path) -> Tfm:
+    folder = shutil.copytree(finished_tiny, memory_folder / "trained", symlinks=True)
     tfm = Tfm(launcher, folder)
-    assert tfm("train", "--config", write_tiny(folder)).exit_code == 0
     (folder / "in.txt").write_text("1 2 3\n4 5\n6\n")
     return tfm
 

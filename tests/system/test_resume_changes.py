@@ -4,12 +4,13 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ..experiments import TINY, essence, metrics_of, newest_checkpoint, write_tiny
-from ..launcher import Tfm
+from ..launcher import Launcher, Tfm
 
 FILES = """
   source: files
@@ -43,40 +44,40 @@ def write_files_experiment(folder: Path) -> str:
         ("training.best_metric", "loss", "bleu"),
     ],
 )
-def test_a_harmful_change_is_refused_with_old_and_new_value(tfm: Tfm, setting: str, old: str, new: str) -> None:
-    config = write_tiny(tfm.folder)
-    tfm("train", "--config", config, "--set", "training.max_steps=4")
-    before = essence(tfm.folder / "runs/tiny")
-    kept = (tfm.folder / "runs/tiny/config.yaml").read_bytes()
-    finished = tfm("train", "--config", config, "--set", f"{setting}={new}")
+def test_a_harmful_change_is_refused_with_old_and_new_value(
+    tfm_with_run: Tfm, setting: str, old: str, new: str
+) -> None:
+    run = tfm_with_run.folder / "runs/tiny"
+    before = essence(run)
+    kept = (run / "config.yaml").read_bytes()
+    finished = tfm_with_run("train", "--config", "tiny.yaml", "--set", f"{setting}={new}")
     assert finished.exit_code == 78
     assert f"{setting}: was {old}, now {new}" in finished.talk
     assert "--from-scratch" in finished.talk
-    assert essence(tfm.folder / "runs/tiny") == before
-    assert (tfm.folder / "runs/tiny/config.yaml").read_bytes() == kept
+    assert essence(run) == before
+    assert (run / "config.yaml").read_bytes() == kept
 
 
-def test_a_harmless_change_is_taken_and_told(tfm: Tfm) -> None:
-    config = write_tiny(tfm.folder)
-    tfm("train", "--config", config, "--set", "training.max_steps=6")
-    changes = ["training.log_every=1", "training.max_steps=9", "decoding.beam_size=3"]
+def test_a_harmless_change_is_taken_and_told(tfm_with_run: Tfm) -> None:
+    run = tfm_with_run.folder / "runs/tiny"
+    changes = ["training.log_every=1", "training.max_steps=17", "decoding.beam_size=3"]
     options = [part for change in changes for part in ("--set", change)]
-    finished = tfm("train", "--config", config, *options)
+    finished = tfm_with_run("train", "--config", "tiny.yaml", *options)
     assert finished.exit_code == 0
     assert "training.log_every: was 3, now 1" in finished.talk
-    reported = [line["step"] for line in metrics_of(tfm.folder / "runs/tiny")]
-    assert reported[-5:] == [7, 8, 8, 9, 9], "each step, and the validations at 8 and 9"
-    settings = (tfm.folder / "runs/tiny/config.yaml").read_text()
+    reported = [line["step"] for line in metrics_of(run)]
+    assert reported[-6:] == [14, 15, 16, 16, 17, 17], "each step, and the validations at 16 and 17"
+    settings = (run / "config.yaml").read_text()
     assert "beam_size: 3" in settings, "the run's config says what is in force"
 
 
-def test_more_steps_after_the_end_follow_the_same_curve(tfm: Tfm) -> None:
+def test_more_steps_after_the_end_follow_the_same_curve(tfm_with_run: Tfm) -> None:
     """C8: weights and moments are those of a run with this number of steps from the start."""
-    config = write_tiny(tfm.folder)
-    tfm("train", "--config", config, "--set", "training.max_steps=6")
-    tfm("train", "--config", config, "--set", "training.max_steps=12")
-    tfm("train", "--config", config, "--set", "training.max_steps=12", "--set", "name=long")
-    extended, long = (newest_checkpoint(tfm.folder / "runs" / name) for name in ("tiny", "long"))
+    train = ("train", "--config", "tiny.yaml", "--set", "training.max_steps=18")
+    tfm_with_run(*train)
+    tfm_with_run(*train, "--set", "name=long")
+    extended, long = (newest_checkpoint(tfm_with_run.folder / "runs" / name) for name in ("tiny", "long"))
+    assert extended.name == long.name == "step-00000018"
     for name in ("model.safetensors", "optimizer.safetensors"):
         assert (extended / name).read_bytes() == (long / name).read_bytes()
 
@@ -101,12 +102,21 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tfm: Tfm) -> 
     assert weights["a"] != weights["c"]
 
 
-@pytest.mark.parametrize("change", ["appended", "edited", "reordered", "validation edited"])
-def test_changed_data_is_noticed_and_taken_only_on_demand(tfm: Tfm, change: str) -> None:
-    """C7."""
-    config = write_files_experiment(tfm.folder)
+@pytest.fixture(scope="module")
+def stopped_on_files(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the experiment on files and its run, which was stopped after step 5."""
+    folder = tmp_path_factory.mktemp("stopped-on-files")
     stopping = [("at", "step", 5, "signal", "SIGTERM")]
-    assert tfm("train", "--config", config, faults=stopping).exit_code == 143
+    stopped = Tfm(launcher, folder)("train", "--config", write_files_experiment(folder), faults=stopping)
+    assert stopped.exit_code == 143, stopped.talk
+    return folder
+
+
+@pytest.mark.parametrize("change", ["appended", "edited", "reordered", "validation edited"])
+def test_changed_data_is_noticed_and_taken_only_on_demand(tfm: Tfm, stopped_on_files: Path, change: str) -> None:
+    """C7."""
+    shutil.copytree(stopped_on_files, tfm.folder, symlinks=True, dirs_exist_ok=True)
+    config = "tiny.yaml"
     train, dev = tfm.folder / "train.tsv", tfm.folder / "dev.tsv"
     lines = train.read_text().splitlines(keepends=True)
     match change:
@@ -166,14 +176,13 @@ def test_a_copy_of_a_run_goes_on_under_its_own_name(tfm: Tfm) -> None:
     assert ours.read_bytes() == theirs.read_bytes()
 
 
-def test_the_data_may_move_when_its_content_stays(tfm: Tfm) -> None:
-    config = write_files_experiment(tfm.folder)
-    tfm("train", "--config", config, faults=[("at", "step", 5, "signal", "SIGTERM")])
+def test_the_data_may_move_when_its_content_stays(tfm: Tfm, stopped_on_files: Path) -> None:
+    shutil.copytree(stopped_on_files, tfm.folder, symlinks=True, dirs_exist_ok=True)
     place = tfm.folder / "another place"
     place.mkdir()
     for name in ("train.tsv", "dev.tsv"):
         (tfm.folder / name).rename(place / name)
-    finished = tfm("train", "--config", config, "--set", "data.root=another place")
+    finished = tfm("train", "--config", "tiny.yaml", "--set", "data.root=another place")
     assert finished.exit_code == 0, finished.talk
 
 
@@ -204,10 +213,10 @@ def test_metrics_and_curves_hold_no_step_twice(tfm: Tfm) -> None:
         assert [event.step for event in curves.Scalars("loss")] == wanted
 
 
-def test_a_clock_that_jumps_changes_nothing(tfm: Tfm) -> None:
+def test_a_clock_that_jumps_changes_nothing(tfm: Tfm, finished_tiny: Path, uninterrupted: dict[str, Any]) -> None:
     """B11: the step decides which checkpoint is the newest, not the time."""
     config, day = write_tiny(tfm.folder), 86_400
-    tfm("train", "--config", config, "--set", "name=calm")
+    shutil.copytree(finished_tiny / "runs/tiny", tfm.folder / "runs/calm", symlinks=True)
     ahead = [("shift_clock", day), ("at", "step", 5, "signal", "SIGTERM")]
     assert tfm("train", "--config", config, faults=ahead).exit_code == 143
     folders = sorted((tfm.folder / "runs/tiny/checkpoints").glob("step-*"))
@@ -216,8 +225,5 @@ def test_a_clock_that_jumps_changes_nothing(tfm: Tfm) -> None:
     late = tfm("train", "--config", config, faults=[("shift_clock", -day)])
     assert late.exit_code == 0
     assert "resuming runs/tiny at step 5" in late.talk
-    ends = [essence(tfm.folder / "runs" / name) for name in ("calm", "tiny")]
-    for end in ends:
-        del end["config.yaml"]  # the names differ
-    assert ends[0] == ends[1]
+    assert essence(tfm.folder / "runs/tiny") == uninterrupted
     assert tfm("translate", "1 2 3").talk.startswith("runs/tiny"), "the run that saved last"

@@ -28,13 +28,9 @@ FIGURES = ("objective", "loss", "perplexity", "gradient_norm")
 
 
 @pytest.fixture(scope="module")
-def alone(launcher: Launcher, memory_folder: Path) -> Path:
+def alone(finished_tiny: Path) -> Path:
     """A run of one process, which accumulates two micro-batches in each update."""
-    folder = memory_folder / "alone"
-    folder.mkdir()
-    finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
-    assert finished.exit_code == 0, finished.talk
-    return folder / "runs/tiny"
+    return finished_tiny / "runs/tiny"
 
 
 def assert_same_reports(run: Path, other: Path) -> None:

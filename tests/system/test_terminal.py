@@ -106,15 +106,13 @@ class Conversation(NamedTuple):
 
 
 @contextmanager
-def conversation(tfm: Tfm, *options: str, faults: Sequence[Sequence[str]] = ()) -> Iterator[Conversation]:
-    """`tfm translate` whose standard input and standard error are one terminal."""
-    if not (tfm.folder / "runs").exists():
-        tfm("train", "--config", write_tiny(tfm.folder))
+def conversation(tfm_with_run: Tfm, *options: str, faults: Sequence[Sequence[str]] = ()) -> Iterator[Conversation]:
+    """`tfm translate` whose standard input and standard error are one terminal, in a folder with a run."""
     person, program = os.openpty()
     termios.tcsetwinsize(program, (24, 100))
     name = os.ttyname(program)
     before = termios.tcgetattr(program)
-    process = tfm.start(
+    process = tfm_with_run.start(
         "translate",
         *options,
         stdin=name,
@@ -130,8 +128,8 @@ def conversation(tfm: Tfm, *options: str, faults: Sequence[Sequence[str]] = ()) 
         os.close(program)
 
 
-def test_a_person_is_asked_for_each_line_and_may_edit_it(tfm: Tfm) -> None:
-    with conversation(tfm) as talk:
+def test_a_person_is_asked_for_each_line_and_may_edit_it(tfm_with_run: Tfm) -> None:
+    with conversation(tfm_with_run) as talk:
         head = talk.read_until("> ")
         assert "task copy: type a sentence and press Enter; Ctrl-D ends" in head
         talk.type(b"1 2 9\x7f3\r")  # a wrong key, and the key that takes it back
@@ -151,11 +149,11 @@ def test_a_person_is_asked_for_each_line_and_may_edit_it(tfm: Tfm) -> None:
     assert finished.exit_code == 0
     assert len(finished.lines) == 4
     assert ">" not in finished.text, "prompts are no data"
-    assert [first] == tfm("translate", "1 2 3").lines
+    assert [first] == tfm_with_run("translate", "1 2 3").lines
 
 
-def test_the_prompt_takes_commands_beside_sentences(tfm: Tfm) -> None:
-    with conversation(tfm) as talk:
+def test_the_prompt_takes_commands_beside_sentences(tfm_with_run: Tfm) -> None:
+    with conversation(tfm_with_run) as talk:
         talk.read_until(":help lists commands")
         talk.type(b":why\r:beam 3\r1 2 3\r")
         assert ":why: nothing was translated yet" in talk.read_until("the beam has 3 hypotheses")
@@ -165,20 +163,20 @@ def test_the_prompt_takes_commands_beside_sentences(tfm: Tfm) -> None:
         assert talk.process.wait().exit_code == 0
 
 
-def test_lines_that_are_pasted_together_are_lines(tfm: Tfm) -> None:
-    with conversation(tfm) as talk:
+def test_lines_that_are_pasted_together_are_lines(tfm_with_run: Tfm) -> None:
+    with conversation(tfm_with_run) as talk:
         talk.read_until("> ")
         talk.type(b"\x1b[200~1 2 3\r4 5\x1b[201~\r")  # as terminals mark pasted text
         answers = talk.answers(2)
         talk.wait_for_prompt()
         talk.type(b"\x04")
         assert talk.process.wait().exit_code == 0
-    assert answers == tfm("translate", "1 2 3", "4 5").lines
+    assert answers == tfm_with_run("translate", "1 2 3", "4 5").lines
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(tfm: Tfm, name: str, code: int) -> None:
-    with conversation(tfm) as talk:
+def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(tfm_with_run: Tfm, name: str, code: int) -> None:
+    with conversation(tfm_with_run) as talk:
         talk.read_until("> ")
         talk.type(b"1 2")
         talk.read_until("1 2")
@@ -187,16 +185,16 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(tfm: Tfm, name: st
         talk.read_until(f"tfm: ended by {name}")
 
 
-def test_a_signal_just_before_the_wait_for_a_key_takes_effect_without_a_key(tfm: Tfm) -> None:
-    with conversation(tfm, faults=[("signal_before_key", "SIGTERM")]) as talk:
+def test_a_signal_just_before_the_wait_for_a_key_takes_effect_without_a_key(tfm_with_run: Tfm) -> None:
+    with conversation(tfm_with_run, faults=[("signal_before_key", "SIGTERM")]) as talk:
         assert talk.process.wait().exit_code == 143
         talk.read_until("tfm: ended by SIGTERM")
 
 
 @pytest.mark.parametrize("end", ["Ctrl-D", "exit", "quit", "SIGINT", "SIGHUP"])
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
-def test_an_output_file_keeps_each_answer_that_the_terminal_showed(tfm: Tfm, end: str, name: str) -> None:
-    with conversation(tfm, "--output", name) as talk:
+def test_an_output_file_keeps_each_answer_that_the_terminal_showed(tfm_with_run: Tfm, end: str, name: str) -> None:
+    with conversation(tfm_with_run, "--output", name) as talk:
         talk.read_until("> ")
         talk.type(b"1 2 3\r")
         shown = talk.read_until("> ")
@@ -207,16 +205,16 @@ def test_an_output_file_keeps_each_answer_that_the_terminal_showed(tfm: Tfm, end
             talk.type(b"\x04" if end == "Ctrl-D" else f"{end}\r".encode())
             code = 0
         assert talk.process.wait().exit_code == code
-    raw = (tfm.folder / name).read_bytes()
+    raw = (tfm_with_run.folder / name).read_bytes()
     text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
-    assert text.splitlines() == tfm("translate", "1 2 3").lines
+    assert text.splitlines() == tfm_with_run("translate", "1 2 3").lines
     assert f"= {text.strip()}" in shown
-    assert not [*tfm.folder.glob(".tmp-*")]
+    assert not [*tfm_with_run.folder.glob(".tmp-*")]
 
 
-def test_where_there_is_no_readline_lines_are_read_all_the_same(tfm: Tfm) -> None:
+def test_where_there_is_no_readline_lines_are_read_all_the_same(tfm_with_run: Tfm) -> None:
     """As on Windows."""
-    with conversation(tfm, "--json", faults=[("without_module", "readline")]) as talk:
+    with conversation(tfm_with_run, "--json", faults=[("without_module", "readline")]) as talk:
         talk.read_until("> ")
         talk.type(b"1 2 3\n")
         assert '"source": "1 2 3"' in talk.answers(1)[0]
@@ -224,10 +222,9 @@ def test_where_there_is_no_readline_lines_are_read_all_the_same(tfm: Tfm) -> Non
         assert talk.process.wait().exit_code == 0
 
 
-def test_translating_from_a_terminal_answers_line_by_line(tfm: Tfm) -> None:
-    tfm("train", "--config", write_tiny(tfm.folder))
+def test_translating_from_a_terminal_answers_line_by_line(tfm_with_run: Tfm) -> None:
     reader, writer = os.openpty()
-    process = tfm.start("translate", stdin=os.ttyname(writer))
+    process = tfm_with_run.start("translate", stdin=os.ttyname(writer))
     process.wait_until(lambda: "type a sentence" in process.talk.read_text())
     for number in (1, 2):
         os.write(reader, b"1 2 3\n")

@@ -4,13 +4,13 @@ import gzip
 import json
 import random
 import re
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from ..experiments import write_tiny
 from ..launcher import Finished, Launcher, Tfm
 
 # Hostile lines among ordinary ones: empty, very long, with NUL, with carriage returns, not UTF-8, with other line ends.
@@ -32,11 +32,9 @@ COMMAND = ("translate", "--input", "in.txt", "--output", "out.txt", "--resume")
 
 
 @pytest.fixture(scope="module")
-def trained(launcher: Launcher, memory_folder: Path) -> Tfm:
-    folder = memory_folder / "trained"
-    folder.mkdir()
+def trained(launcher: Launcher, memory_folder: Path, finished_tiny: Path) -> Tfm:
+    folder = shutil.copytree(finished_tiny, memory_folder / "trained", symlinks=True)
     tfm = Tfm(launcher, folder)
-    assert tfm("train", "--config", write_tiny(folder)).exit_code == 0
     (folder / "in.txt").write_bytes(b"\n".join(LINES))  # the last line has no line feed
     finished = tfm("translate", "--input", "in.txt", "--output", "expected.txt")
     assert finished.exit_code == 0, finished.talk

@@ -60,13 +60,9 @@ def talk_of(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=180)[1]
 
 
-@pytest.fixture
-def alone(tfm: Tfm) -> Path:
-    folder = tfm.folder / "alone"
-    folder.mkdir()
-    write_tiny(folder)
-    assert tfm("train", "--config", "tiny.yaml", folder=folder).exit_code == 0
-    return folder / "runs/tiny"
+@pytest.fixture(scope="module")
+def alone(finished_tiny: Path) -> Path:
+    return finished_tiny / "runs/tiny"
 
 
 def test_torchrun_trains_as_one_process_does_and_a_signal_to_it_saves(tfm: Tfm, alone: Path) -> None:

@@ -12,17 +12,11 @@ pytestmark = pytest.mark.kills
 TRAIN = ("train", "--config", "tiny.yaml", "--set", "runtime.stuck_after_seconds=1")
 
 
-@pytest.fixture
-def uninterrupted(tfm: Tfm) -> dict[str, Any]:
-    write_tiny(tfm.folder)
-    assert tfm(*TRAIN, "--set", "name=whole").exit_code == 0
-    return essence(tfm.folder / "runs/whole")
-
-
 @pytest.mark.parametrize(("point", "number", "saved"), [("step", 6, 4), ("save", 2, 4)])
 def test_a_training_that_stands_still_says_where_and_can_be_gone_on_with(
     tfm: Tfm, uninterrupted: dict[str, Any], point: str, number: int, saved: int
 ) -> None:
+    write_tiny(tfm.folder)
     gate = tfm.folder / "gate"
     stuck = tfm(*TRAIN, faults=[("at", point, number, "pause", str(gate))])
     assert gate.exists()
@@ -35,7 +29,7 @@ def test_a_training_that_stands_still_says_where_and_can_be_gone_on_with(
     resumed = tfm(*TRAIN)
     assert resumed.exit_code == 0
     found = essence(tfm.folder / "runs/tiny")
-    names = {"config.yaml"}  # which tells the runs apart
+    names = {"config.yaml"}  # which has the limit
     assert {k: v for k, v in found.items() if k not in names} == {
         k: v for k, v in uninterrupted.items() if k not in names
     }

@@ -271,7 +271,8 @@ def arguments(files: list[str], markers: str | None, folder: Path) -> list[str]:
         "ignore:Module already imported",
         *IN_THIS_PROCESS,
     ]
-    return [*options, *(["-m", markers] if markers else []), *files]
+    # In brackets, because tests/conftest.py makes one test of all cases of a function for `-m fast`.
+    return [*options, *(["-m", f"({markers})"] if markers else []), *files]
 
 
 def serve(preloaded: list[str]) -> None:

@@ -376,7 +376,7 @@ class Workshop:
         }
         result = self.folder / "reach.json"
         command = [self.python, str(RUNNER), "reach", str(result), str(self._new_folder()), *self.tests]
-        command += ["-m", markers] if markers else []
+        command += ["-m", f"({markers})"] if markers else []
         subprocess.run(command, cwd=self.copy, env=environment, check=True, stdin=subprocess.DEVNULL)
         found = json.loads(result.read_text())
         for test in found["tests"].values():

@@ -7,10 +7,8 @@ no judge, because rounding alone then decides between its words.
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +25,6 @@ NPM_PACKAGE = "@browsermt/bergamot-translator@0.4.9"
 
 def known_sentences() -> list[str]:
     return (STUDENT / "known.en").read_text(encoding="utf-8").splitlines()
-
-
-@cache
-def installed_engine(folder: Path) -> Path:
-    """The folder of the npm package: of TFM_BERGAMOT_TRANSLATOR, or installed now; without it, the test is skipped."""
-    if named := os.environ.get("TFM_BERGAMOT_TRANSLATOR"):
-        return Path(named)
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("bergamot-translator: needs npm, or TFM_BERGAMOT_TRANSLATOR with the folder of the package")
-    command = [npm, "install", "--prefix", str(folder), "--no-save", NPM_PACKAGE]
-    if subprocess.run(command, capture_output=True, timeout=120, check=False).returncode:
-        pytest.skip(f"bergamot-translator: npm cannot install {NPM_PACKAGE}")
-    return folder
 
 
 def write_page(folder: Path, engine: Path) -> Path:

@@ -10,16 +10,15 @@ import pytest
 from selenium import webdriver
 
 from ..serving.page.browser import Page, chromium, needs_chromium
-from .students import installed_engine, known_sentences, write_page
+from .students import known_sentences, write_page
 
 pytestmark = [needs_chromium, pytest.mark.browser, pytest.mark.heavy]
 TEXT = "Where is the station? Anna is at the table.\n\nThe \U0001f600 is small."
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("browser")
-    return write_page(place / "en-it", installed_engine(place))
+def folder(tmp_path_factory: pytest.TempPathFactory, installed_engine: Path) -> Path:
+    return write_page(tmp_path_factory.mktemp("browser") / "en-it", installed_engine)
 
 
 @pytest.fixture(scope="module")

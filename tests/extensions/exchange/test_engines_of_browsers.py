@@ -34,7 +34,6 @@ from .students import (
     MODEL,
     STUDENT,
     VOCABULARY,
-    installed_engine,
     known_sentences,
     translated_by_firefox,
     write_page,
@@ -55,11 +54,10 @@ ODD = [
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory: pytest.TempPathFactory, installed_engine: Path) -> Path:
     if node() is None:
         pytest.skip("bergamot-translator: needs node")
-    folder = tmp_path_factory.mktemp("engine")
-    return write_page(folder / "page", installed_engine(folder))
+    return write_page(tmp_path_factory.mktemp("engine") / "page", installed_engine)
 
 
 def num_equal(some: list[str], others: list[str]) -> int:

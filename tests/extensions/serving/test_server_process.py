@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -15,18 +16,15 @@ from typing import Any
 
 import pytest
 
-from ...experiments import write_tiny
 from ...launcher import Launcher, Process, Tfm
 
 LINES = ["1 2 3", "4 5 6 7", "", "  8 9 10", "10 9 8 7 6", "1 2 3"]
 
 
 @pytest.fixture(scope="module")
-def trained(launcher: Launcher, memory_folder: Path) -> Tfm:
-    folder = memory_folder / "served"
-    folder.mkdir()
+def trained(launcher: Launcher, memory_folder: Path, finished_tiny: Path) -> Tfm:
+    folder = shutil.copytree(finished_tiny, memory_folder / "served", symlinks=True)
     tfm = Tfm(launcher, folder)
-    assert tfm("train", "--config", write_tiny(folder)).exit_code == 0
     return tfm
 
 
