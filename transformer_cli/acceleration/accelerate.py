@@ -33,8 +33,6 @@ from transformer_cli.acceleration.cast_weights import (
 from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
-    LayerNormOnCpu,
-    LinearOnCpu,
     Mask,
     SsruOnCpu,
     TransformerOnCpu,
@@ -194,8 +192,6 @@ TWINS_ON_CPU: Twins = {
     Transformer: TransformerOnCpu,
     MultiHeadAttention: AttentionOnCpu,
     SSRU: SsruOnCpu,
-    nn.Linear: LinearOnCpu,
-    nn.LayerNorm: LayerNormOnCpu,
     nn.Dropout: DropoutOnCpu,
 }
 """What trains faster on a CPU. (`PyTorchEngine.prepared` makes a model that translates faster.)"""
