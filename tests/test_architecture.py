@@ -187,6 +187,50 @@ def test_the_public_name_of_a_class_or_function_stands_for_one() -> None:
     assert {name: found for name, found in public.items() if len(found) > 1} == {}
 
 
+def packed_arguments_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Calls that unpack a tuple of three or more by position, where the same function has packed it: a reader would have to count its fields."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        nodes = list(ast.walk(function))
+        packed = {
+            target.id
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) and len(node.value.elts) > 2
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                unpacked = [one.value for one in node.args if isinstance(one, ast.Starred)]
+                if any(isinstance(one, ast.Name) and one.id in packed for one in unpacked):
+                    yield node.lineno, ast.unparse(node)
+
+
+@pytest.mark.long
+def test_no_call_unpacks_a_tuple_that_its_function_has_packed() -> None:
+    """Name the arguments, or hand them over as they are. Two, such as both sides of a pair, can be counted."""
+    found = [f"{path.relative_to(PACKAGE)}:{place}" for path in FILES for place in packed_arguments_in(tree_of(path))]
+    assert not found, found
+
+
+def test_the_search_for_packed_arguments_finds_them_alone() -> None:
+    source = """
+def packed(x, y, z):
+    all_three = x, y, z
+    search(*all_three, beam=4)
+
+def not_packed(rows, x, y, *others):
+    sides = x, y
+    search(*sides)
+    pairs = [(row, 1) for row in rows]
+    zip(*rows)
+    search(*others)
+    search(*pairs)
+"""
+    assert list(packed_arguments_in(ast.parse(source))) == [(4, "search(*all_three, beam=4)")]
+
+
 @pytest.mark.long
 def test_nothing_executes_what_it_reads() -> None:
     offenders = [

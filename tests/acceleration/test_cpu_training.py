@@ -11,7 +11,6 @@ from transformer_cli.acceleration import losses
 from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
-    LinearOnCpu,
     Mask,
     SsruOnCpu,
     added_mask,
@@ -145,15 +144,22 @@ def test_projections_are_linear_layers(has_bias: bool) -> None:
 
 def test_projections_under_autocast_equal_linear_layers_under_autocast() -> None:
     torch.manual_seed(1)
-    x, layer = torch.randn(6, 16, requires_grad=True), LinearOnCpu(16, 8)
+    x, layer = torch.randn(6, 16, requires_grad=True), nn.Linear(16, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, expected = layer(x), nn.Linear.forward(layer, x)
+        (found,), expected = project_on_cpu(x, (layer,)), layer(x)
     assert found.dtype == torch.bfloat16
     assert torch.equal(found, expected)
     inputs = x, layer.weight, layer.bias
     for one, other in zip(gradients_of(found, *inputs), gradients_of(expected, *inputs), strict=True):
         assert one.dtype == torch.float32
         torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)
+
+
+def test_the_plain_norm_leaves_the_residual_stream_in_bfloat16() -> None:
+    """So it needs no twin. If autocast widens it one day, each bfloat16 run on a CPU computes something else."""
+    x = torch.randn(2, 5, 16).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert nn.LayerNorm(16)(x).dtype == torch.bfloat16
 
 
 def test_a_frozen_layer_gets_no_gradient_and_passes_one_on() -> None:

@@ -17,7 +17,7 @@ from transformer_cli.process.device import Machine
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.training import loop, run
 from transformer_cli.training.callbacks import StepReport
-from transformer_cli.training.loop import UpdateRunner, build_objective, build_runner, train_step
+from transformer_cli.training.loop import UpdateRunner, build_objective, build_runner
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, GradientSums, Processes
 
@@ -90,12 +90,11 @@ class Trainer:
             self.runner.gradient_sums = GradientSums(self.model.parameters_by_gradient(), processes)
 
     def step(self, seed: int, *batches: Batch) -> StepReport:
-        return train_step(
+        return self.runner.run(
             self.model,
             self.optimizer,
             self.objective,
             batches,
-            runner=self.runner,
             seed=seed,
             clip_norm=0.5,
         )

@@ -29,7 +29,9 @@ def run_greedy(
     length_penalty: float = 0.0,
 ) -> Hypotheses:
     options = DecodingConfig(beam_size=1, length_penalty=length_penalty)
-    return greedy_search(scorer, SPECIAL_IDS, torch.tensor(max_lengths), options, hooks)
+    return greedy_search(
+        scorer, special_ids=SPECIAL_IDS, max_lengths=torch.tensor(max_lengths), options=options, hooks=hooks
+    )
 
 
 def run_beam(
@@ -43,7 +45,9 @@ def run_beam(
 ) -> Hypotheses:
     # Not validated: some beams of these tests are wider than the config allows.
     options = DecodingConfig.model_construct(beam_size=beam_size, length_penalty=length_penalty, num_best=num_best)
-    return beam_search(scorer, SPECIAL_IDS, torch.tensor(max_lengths), options, hooks)
+    return beam_search(
+        scorer, special_ids=SPECIAL_IDS, max_lengths=torch.tensor(max_lengths), options=options, hooks=hooks
+    )
 
 
 class MarkovChain:

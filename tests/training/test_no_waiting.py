@@ -19,7 +19,7 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training import optimizers
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
+from transformer_cli.training.loop import UpdateRunner, build_objective
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
 
 pytestmark = pytest.mark.long
@@ -70,12 +70,11 @@ def update(
     optimizer = Optimizer(model, training, precision)
     decay, meter = training.ema_decay, Meter(META)
     average = None if decay is None else MovingAverage(model, decay)
-    report = train_step(
+    report = UpdateRunner(Machine(META, torch.float32)).run(
         model.train(),
         optimizer,
         build_objective(training, 19, META),
         [batch(42), batch(30)],
-        runner=UpdateRunner(Machine(META, torch.float32)),
         seed=3,
         clip_norm=training.clip_norm,
     )

@@ -19,7 +19,7 @@ from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.callbacks import StepReport
-from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
+from transformer_cli.training.loop import UpdateRunner, build_objective
 from transformer_cli.training.optimizers import Optimizer
 
 PAD, SOS, EOS = 1, 2, 3
@@ -45,12 +45,11 @@ def step(
 ) -> tuple[StepReport, Optimizer]:
     optimizer = Optimizer(model, TRAINING)
     machine = Machine(torch.device("cpu"), precision)
-    return train_step(
+    return UpdateRunner(machine).run(
         model,
         optimizer,
         build_objective(TRAINING, VOCAB_SIZE, machine.device),
         batches,
-        runner=UpdateRunner(machine),
         seed=1,
         clip_norm=None,
     ), optimizer
@@ -107,12 +106,11 @@ def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> No
     moments = {name: value.clone() for name, value in optimizer.state().items()}
     model.decoder.register_forward_hook(lambda module, inputs, x: x / 0.0 * 0.0)
     machine = Machine(torch.device("cpu"), torch.float32)
-    report = train_step(
+    report = UpdateRunner(machine).run(
         model,
         optimizer,
         build_objective(TRAINING, VOCAB_SIZE, machine.device),
         [batch],
-        runner=UpdateRunner(machine),
         seed=1,
         clip_norm=None,
     )

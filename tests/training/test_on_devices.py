@@ -19,7 +19,6 @@ from transformer_cli.training.loop import (
     Progress,
     UpdateRunner,
     build_objective,
-    train_step,
 )
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
 
@@ -102,12 +101,11 @@ def test_an_update_waits_for_nothing_and_the_loss_is_that_of_float32(
 
 
 def update(one: Experiment, meter: Meter, number: int, batches: list[Batch]) -> None:
-    report = train_step(
+    report = one.runner.run(
         one.model.train(),
         one.optimizer,
         one.objective,
         batches,
-        runner=one.runner,
         seed=number,
         clip_norm=1.0,
     )

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from transformer_cli.process.device import return_freed_memory
-from transformer_cli.training.loop import train_step
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
 from .tiny_world import experiment, settings
@@ -45,12 +44,11 @@ def test_training_does_not_grow_with_the_number_of_steps() -> None:
 
     def steps() -> None:
         for _ in range(60):
-            train_step(
+            world.runner.run(
                 world.model,
                 world.optimizer,
                 world.objective,
                 next(world.updates),
-                runner=world.runner,
                 seed=1,
                 clip_norm=None,
             )

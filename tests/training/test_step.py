@@ -18,7 +18,6 @@ from transformer_cli.training.loop import (
     StepReport,
     UpdateRunner,
     build_objective,
-    train_step,
 )
 from transformer_cli.training.optimizers import Optimizer
 
@@ -55,12 +54,11 @@ def step(
 ) -> StepReport:
     settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
     training = TrainingConfig(max_steps=1, batch_sentences=4, **settings)
-    return train_step(
+    return (runner or UpdateRunner(MACHINE)).run(
         model,
         optimizer,
         build_objective(training, 9, MACHINE.device),
         batches,
-        runner=runner or UpdateRunner(MACHINE),
         seed=1,
         clip_norm=training.clip_norm,
     )
@@ -159,6 +157,10 @@ def with_memory_for(model: Transformer, max_sentences: int, error: Exception) ->
     return sizes
 
 
+def _without_memory(*_: object) -> None:
+    raise MemoryError
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS_OF_EXHAUSTION)
 @pytest.mark.parametrize(("max_sentences", "num_halvings"), [(4, 0), (3, 1), (2, 1), (1, 2)])
@@ -241,6 +243,31 @@ def test_memory_that_cannot_hold_one_sentence_ends_it_cleanly() -> None:
         step(model, optimizer, [batch(PAIRS)])
     assert sizes == [4, 2, 1]
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_memory_that_cannot_hold_the_step_of_the_optimizer_does_not_start_the_update_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some weights may have changed already."""
+    model, optimizer = model_and_optimizer()
+    sizes = with_memory_for(model, 4, MemoryError())
+
+    monkeypatch.setattr(Optimizer, "step_if", _without_memory)
+    with pytest.raises(MemoryError):
+        step(model, optimizer, [batch(PAIRS)])
+    assert sizes == [4]
+
+
+def test_an_update_after_one_that_failed_in_its_step_may_be_done_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, optimizer = model_and_optimizer()
+    runner = UpdateRunner(MACHINE)
+    with monkeypatch.context() as patched:
+        patched.setattr(Optimizer, "step_if", _without_memory)
+        with pytest.raises(MemoryError):
+            step(model, optimizer, [batch(PAIRS)], runner)
+    sizes = with_memory_for(model, 2, MemoryError())
+    assert step(model, optimizer, [batch(PAIRS)], runner).num_halvings == 1
+    assert sizes == [4, 2, 2]
 
 
 def test_another_error_of_the_model_is_not_taken_for_lack_of_memory() -> None:

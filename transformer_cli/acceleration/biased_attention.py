@@ -35,15 +35,16 @@ def attend_with_bias(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
     """
     num_sentences, num_queries, num_heads, width = queries.shape
     num_groups = keys.size(1)
-    sizes = num_sentences, num_queries, num_groups, num_heads // num_groups, width
-    grouped = queries.reshape(sizes).transpose(1, 2)  # (b, G, s, g, K)
+    group_size = num_heads // num_groups
+    grouped = queries.reshape(num_sentences, num_queries, num_groups, group_size, width)
+    grouped = grouped.transpose(1, 2)  # (b, G, s, g, K)
     flat = grouped.reshape(num_sentences * num_groups, -1, width)
     scores = at_least_float32(torch.bmm(flat, keys.flatten(0, 1)))
     if bias is not None:
-        grouped_scores = scores.view(sizes[0], sizes[2], sizes[1], sizes[3], -1)
+        grouped_scores = scores.view(num_sentences, num_groups, num_queries, group_size, -1)
         grouped_scores += bias
     gathered = torch.bmm(scores.softmax(-1).to(values.dtype), values.flatten(0, 1))
-    heads = gathered.view(sizes[0], sizes[2], sizes[1], *sizes[3:]).transpose(1, 2)
+    heads = gathered.view(num_sentences, num_groups, num_queries, group_size, width).transpose(1, 2)
     return heads.reshape(num_sentences * num_queries, -1)
 
 
@@ -84,8 +85,9 @@ class BiasedDecoding:
         for layer in layers:
             self_attention = layer.self_attention
             if self_attention is not None:
-                sizes = num_sentences, self_attention.num_groups, self_attention.width
-                self._caches.append(AppendOnlyCache(*sizes, dtype))
+                self._caches.append(
+                    AppendOnlyCache(num_sentences, self_attention.num_groups, self_attention.width, dtype)
+                )
             keys, values = (
                 one.unflatten(0, (num_sentences, -1)) for one in layer.cross_attention.keys_and_values(positions)
             )
@@ -101,12 +103,13 @@ class BiasedDecoding:
     def read_target(self, number: int, heads: Heads) -> Tensor:
         """Of layer `number`: store keys and values, then attend to those of each hypothesis."""
         queries, keys, values = map(self._by_sentence, heads)
-        stored = self._caches[number].append(keys, values, self._slots)
-        return attend_with_bias(queries, *stored, self._target_bias)
+        keys, values = self._caches[number].append(keys, values, self._slots)
+        return attend_with_bias(queries, keys, values, self._target_bias)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
         """Of layer `number`: attend to the source of each row."""
-        return attend_with_bias(self._by_sentence(queries), *self._sources[number], self._source_bias)
+        keys, values = self._sources[number]
+        return attend_with_bias(self._by_sentence(queries), keys, values, self._source_bias)
 
     def _by_sentence(self, heads: Tensor) -> Tensor:
         """(R, H, K) to (b, s, H, K)."""

@@ -186,25 +186,6 @@ class SsruOnCpu(SSRU):
         return apply(*project_on_cpu(x, (self.input, self.forget_gate)))
 
 
-class LinearOnCpu(nn.Linear):
-    """x W^T + b; see `project_on_cpu`."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to (..., outputs)."""
-        return project_on_cpu(x, (self,))[0] if trains_on_cpu(x) else super().forward(x)
-
-
-class LayerNormOnCpu(nn.LayerNorm):
-    """The kernel of a CPU reads bfloat16 and computes in float32 all the same; autocast would widen x before."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to the same."""
-        if not trains_on_cpu(x):
-            return super().forward(x)
-        with torch.autocast("cpu", enabled=False):
-            return super().forward(x)
-
-
 class DropoutOnCpu(nn.Dropout):
     """Dropout with 16 random bits for each value; PyTorch draws a float, which takes 7 times as long."""
 

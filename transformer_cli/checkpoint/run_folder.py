@@ -467,9 +467,13 @@ class Retention:
     @classmethod
     def of(cls, training: TrainingConfig) -> "Retention":
         """The retention that a config asks for."""
-        num_regular = (training.average_last or 0) if training.average_of == "last" else 0
-        kept = training.keep_last, training.num_kept_best
-        return cls(*kept, training.best_metric, num_regular, training.save_every)
+        return cls(
+            keep_last=training.keep_last,
+            keep_best=training.num_kept_best,
+            metric=training.best_metric,
+            num_regular=(training.average_last or 0) if training.average_of == "last" else 0,
+            save_every=training.save_every,
+        )
 
     def superfluous(self, checkpoints: Iterable[Scored]) -> set[int]:
         """The steps whose checkpoints are neither among the newest nor among the best."""

@@ -151,8 +151,8 @@ def given_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         DataError: the files have different numbers of lines.
     """
     with opened_lines(source) as source_windows, opened_lines(target) as target_windows:
-        sides = chain.from_iterable(source_windows), chain.from_iterable(target_windows)
-        for number, (one, other) in enumerate(zip_longest(*sides)):
+        pairs = zip_longest(chain.from_iterable(source_windows), chain.from_iterable(target_windows))
+        for number, (one, other) in enumerate(pairs):
             if one is None or other is None:
                 shorter, longer = (source, target) if one is None else (target, source)
                 raise DataError(

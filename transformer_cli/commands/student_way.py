@@ -309,8 +309,9 @@ class StudentWay:
             candidates = list(read_n_best(n_best))
             likelihoods = None
             if judge is not None and len(sources) > len(given):
-                rest = sources[len(given) :], candidates[len(given) :]
-                likelihoods = write_likelihoods(*rest, self._path(LIKELIHOODS), self.choice)
+                likelihoods = write_likelihoods(
+                    sources[len(given) :], candidates[len(given) :], self._path(LIKELIHOODS), self.choice
+                )
             language = self.config.data.directions[0].target
             chosen = choose(
                 sources,
@@ -360,8 +361,13 @@ class StudentWay:
                 )
                 if noise is None:
                     continue
-                sides = lines_of_text_file(source), lines_of_text_file(target), lines_of_text_file(output)
-                noisy = noisy_copy(*sides, noise, self.config.seed)
+                noisy = noisy_copy(
+                    sources=lines_of_text_file(source),
+                    targets=lines_of_text_file(target),
+                    links=lines_of_text_file(output),
+                    noise=noise,
+                    seed=self.config.seed,
+                )
                 for side, lines in zip(("source", "target", "alignment"), noisy, strict=True):
                     replace_file(self._path(f"noisy-{name}.{side}"), bytes_of_lines(lines))
                 num_noisy[name] = len(noisy.sources)

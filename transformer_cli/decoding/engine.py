@@ -37,8 +37,13 @@ class SpecialIds(NamedTuple):
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpecialIds":
         """The special tokens of a tokenizer."""
-        ids = tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id
-        return cls(*ids, tag_ids=tokenizer.tag_ids)
+        return cls(
+            unk_id=tokenizer.unk_id,
+            pad_id=tokenizer.pad_id,
+            sos_id=tokenizer.sos_id,
+            eos_id=tokenizer.eos_id,
+            tag_ids=tokenizer.tag_ids,
+        )
 
 
 class Term(NamedTuple):

@@ -92,7 +92,12 @@ def _is_header(entry: GlossaryEntry, languages: Direction) -> bool:
     wanted = [primary_language(language) for language in languages]
     if found == wanted[::-1] and found[0] != found[1]:
         logger.warning(
-            "%s: the columns are %s and %s, but the translation goes from %s into %s", entry.place, *names, *languages
+            "%s: the columns are %s and %s, but the translation goes from %s into %s",
+            entry.place,
+            entry.source,
+            entry.target,
+            languages.source,
+            languages.target,
         )
     if found[0] == found[1] or sorted(found) == sorted(wanted):
         return found[0] != found[1]

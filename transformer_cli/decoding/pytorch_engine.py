@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -366,18 +367,17 @@ class PyTorchEngine:
             eos_id = self.special_ids.eos_id
             penalty = CoveragePenalty(scorer.attention, source_mask, max_lengths, eos_id, options)
             hooks.append(penalty)
-        arguments = scorer, self.special_ids, max_lengths, options, hooks
+        search: Callable[..., Hypotheses] = greedy_search if options.beam_size == 1 else beam_search
         if states is not None:
-            return constrained_search(*arguments, states)
-        if options.sampling is not None:
+            search = partial(constrained_search, states=states)
+        elif options.sampling is not None:
             seeds = self._on_device([request.seed for request in requests])
-            return sample_search(*arguments, seeds)
-        if options.diversity is not None:
-            return diverse_beam_search(*arguments)
-        if self.observer is not None:
-            return beam_search(*arguments, self.observer)
-        search = greedy_search if options.beam_size == 1 else beam_search
-        return search(*arguments)
+            search = partial(sample_search, seeds=seeds)
+        elif options.diversity is not None:
+            search = diverse_beam_search
+        elif self.observer is not None:
+            search = partial(beam_search, observer=self.observer)
+        return search(scorer, special_ids=self.special_ids, max_lengths=max_lengths, options=options, hooks=hooks)
 
     def _fits_shortlist(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether the shortlist is used; if not, the search is the one without a shortlist."""
@@ -530,12 +530,12 @@ def attended_layers(
     if model.training:
         raise ValueError("the model is in training mode; call model.eval() first")
     x = model.embed_target(decoder_input_ids)
-    masks = model.mask_of_targets(x), model.mask_of_sources(source_mask, x)
+    target_mask, source_mask = model.mask_of_targets(x), model.mask_of_sources(source_mask, x)
     rotation = model.rotation(x)
     for layer in model.decoder.layers:
         assert isinstance(layer, DecoderLayer)
         weights: list[Tensor] = []
-        x = layer.forward(x, memory, *masks, rotation, observe=weights.append)
+        x = layer.forward(x, memory, target_mask, source_mask, rotation, observe=weights.append)
         yield Attended(x, weights[0])
 
 
@@ -576,10 +576,10 @@ def logits_and_attention(
 ) -> tuple[Tensor, Tensor]:
     """(B, T, V) logits, and the (B, T, S) attention weights that align words."""
     memory = model.encode(source_ids, source_mask)  # (B, S, D)
-    inputs = decoder_input_ids, memory, source_mask
+    layers = attended_layers(model, decoder_input_ids, memory, source_mask)
     chosen = model.config.aligning_layer
     x = attention = memory  # the decoder has at least one layer, so both are replaced
-    for number, layer in enumerate(attended_layers(model, *inputs)):
+    for number, layer in enumerate(layers):
         x = layer.x
         if number == chosen:
             attention = aligning_weights(layer.weights, model.config)

@@ -227,8 +227,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """(B, T, D): the states of the target positions after the last layer; arguments as in `decode`."""
         x = self.embed_target(decoder_input_ids)
-        masks = self.mask_of_targets(x), self.mask_of_sources(source_mask, x)
-        return self.decoder(x, memory, *masks, self.rotation(x), observers)
+        target_mask, source_mask = self.mask_of_targets(x), self.mask_of_sources(source_mask, x)
+        return self.decoder(x, memory, target_mask, source_mask, self.rotation(x), observers)
 
     def _looked_up(self, ids: Tensor, embedding: nn.Embedding | None, word_dropout: WordDropout | None) -> Tensor:
         x = F.embedding(ids, (self.output if embedding is None else embedding).weight)

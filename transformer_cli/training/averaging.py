@@ -97,8 +97,8 @@ def _is_still_right(final: Path, chosen: Sequence[Checkpoint]) -> bool:
 def _make(final: Path, chosen: Sequence[Checkpoint], session: "TrainingSession") -> None:
     settings, metric = session.config.validation, session.config.training.best_metric
     data, device = session.data, session.experiment.machine.device
-    vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
-    model = Transformer(session.config.model, *vocab_sizes).to(device).eval()
+    source, target = data.source_tokenizer, data.target_tokenizer
+    model = Transformer(session.config.model, source.vocab_size, target.vocab_size).to(device).eval()
     expected = model.state_dict()
     weights = mean_weights(found.model(expected) for found in chosen)
     model.load_state_dict(weights)

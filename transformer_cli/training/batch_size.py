@@ -208,15 +208,15 @@ class _Trial:
 
 @contextmanager
 def _trial(config: Config, data: PreparedData, machine: Machine) -> Iterator[_Trial]:
-    vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
+    source_size, target_size = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     devices = [machine.device] if machine.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        model = accelerate(Transformer(config.model, *vocab_sizes), machine.device)
+        model = accelerate(Transformer(config.model, source_size, target_size), machine.device)
         model.to(machine.device)
         model.train()
         optimizer = Optimizer(model, config.training)
         length = _longest_side(config.model, data, config)
-        trial = _Trial(model, optimizer, config, machine, length, vocab_sizes)
+        trial = _Trial(model, optimizer, config, machine, length, (source_size, target_size))
         del model, optimizer
         try:
             yield trial

@@ -16,7 +16,8 @@ One update, in the order in which it happens:
     by a scale, and the gradients are now divided by it (optimizers.py). The gradient norm is measured, then
     clipped to `training.clip_norm`.
 6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py). With
-    `training.ema_decay`, the moving average of the weights follows (also optimizers.py).
+    `training.ema_decay`, the moving average of the weights follows (also optimizers.py). So far, all from the
+    forward pass on stands in `train_step`; `UpdateRunner.run` calls it, again with smaller batches if memory was too small.
 7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up losses on
     the device, and the CPU does not wait (callbacks.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
@@ -31,7 +32,7 @@ only the next checkpoint has its result, and a run that is killed before it does
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -116,12 +117,11 @@ def run_loop(
         optimizer.learning_rate = rate = learning_rate(
             step, training, d_model=model.config.d_model, num_drops=state.progress.plateau_drops
         )
-        report = train_step(
+        report = experiment.runner.run(
             model,
             optimizer,
             experiment.objective,
             next(experiment.updates),
-            runner=experiment.runner,
             seed=derive_seed(experiment.seed, "step", step),
             clip_norm=training.clip_norm,
         )
@@ -368,10 +368,11 @@ def train_step(
     model: Transformer,
     optimizer: Optimizer,
     objective: "Objective",
-    micro_batches: Sequence[Batch],
+    batches: Iterable[Batch],
     *,
     runner: "UpdateRunner",
-    seed: int,
+    num_source_tokens: int,
+    num_target_tokens: int,
     clip_norm: float | None,
 ) -> StepReport:
     """Sum the gradients of all micro-batches, of all processes; divide once by their target tokens; update once.
@@ -383,20 +384,18 @@ def train_step(
         model: in training mode, on the device of `runner`.
         optimizer: of this model, with the learning rate of this update.
         objective: what is minimised.
-        micro_batches: the batches of this update that this process computes, on the CPU.
-        runner: the machine, its memory, and the processes that train together.
-        seed: of this update; dropout's random numbers follow from it.
+        batches: those of this update that this process computes, on the device of `runner`.
+        runner: calls this function; it has the precision of the machine, the other processes and the recorded passes.
+        num_source_tokens: of this update, in all processes.
+        num_target_tokens: of this update, in all processes.
         clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.
     """
     scale = optimizer.scale
-    num_source_tokens = sum(batch.num_source_tokens for batch in micro_batches)
-    num_target_tokens = sum(batch.num_target_tokens for batch in micro_batches)
-    if not runner.processes.is_alone:
-        num_source_tokens, num_target_tokens = runner.processes.sums(num_source_tokens, num_target_tokens)
-
-    def sum_step_by_step(batches: Iterable[Batch]) -> list[LossSums]:
+    if runner.recorded is not None:
+        losses = runner.recorded.sum_gradients(batches, num_target_tokens=num_target_tokens)
+    else:
         optimizer.zero_grad()
         losses = []
         for batch in batches:
@@ -408,12 +407,7 @@ def train_step(
                 loss = scale.scaled(loss)
             loss.backward()
             losses.append(LossSums(*(one.detach() for one in sums)))
-        return losses
-
-    sum_gradients: SumGradients = sum_step_by_step
-    if runner.recorded is not None:
-        sum_gradients = partial(runner.recorded.sum_gradients, num_target_tokens=num_target_tokens)
-    losses, num_halvings = runner.summed(sum_gradients, micro_batches, seed)
+    summed_losses = runner.summed(losses)
     if scale is not None:
         scale.unscale(optimizer.torch_optimizers)
     if model.config.start_embedding == "zero":
@@ -426,12 +420,12 @@ def train_step(
     if num_target_tokens:
         optimizer.step_if(is_finite)
     return StepReport(
-        *losses,
+        objective=summed_losses.objective,
+        negative_log_likelihood=summed_losses.negative_log_likelihood,
         gradient_norm=gradient_norm,
         is_finite=is_finite,
         num_source_tokens=num_source_tokens,
         num_target_tokens=num_target_tokens,
-        num_halvings=num_halvings,
         is_scale_too_large=None if scale is None else scale.adapt(is_finite),
     )
 
@@ -579,10 +573,6 @@ def _twice(rows: Tensor) -> Tensor:
 # What stands around an update in one process: its machine and memory, dropout's seeds, and the processes that train together.
 
 
-SumGradients = Callable[[Iterable[Batch]], list[LossSums]]
-"""Computes the gradients of batches from the beginning, and returns the losses of each batch, without a gradient."""
-
-
 @dataclass(slots=True)
 class UpdateRunner:
     """What runs an update: the machine of this process, the processes that train together with it, its recordings, and what fits into memory.
@@ -605,36 +595,52 @@ class UpdateRunner:
     """With `runtime.sharding: full`; the processes exchange weights during an update, so all must run the same number of batches."""
     max_cells: int | None = None
     """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
+    _has_gradients: bool = field(default=False, init=False)
+    """Whether the running update has the gradients of all its batches."""
 
-    def summed(self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], seed: int) -> tuple[LossSums, int]:
-        """Sum gradients and losses over the micro-batches of all processes; when memory is too small, start again with each batch cut in two halves.
+    def run(
+        self,
+        model: Transformer,
+        optimizer: Optimizer,
+        objective: Objective,
+        micro_batches: Sequence[Batch],
+        *,
+        seed: int,
+        clip_norm: float | None,
+    ) -> StepReport:
+        """One update, `train_step`; when memory is too small for its gradients, it starts again with each batch cut in two halves.
 
         Args:
-            sum_gradients: of this process; it is called again with halves of the batches if memory is too small.
+            model, optimizer, objective, clip_norm: as in `train_step`.
             micro_batches: of this process, on the CPU; those larger than `max_cells` are cut before the first attempt.
             seed: of the update; it decides dropout's random numbers.
-
-        Returns:
-            The sums of the losses, and how often the batches were cut in two.
 
         Raises:
             TryAgainError: memory cannot hold a single sentence; or a process has ended.
         """
-        device = self.machine.device
+        num_source_tokens, num_target_tokens = self._num_tokens(micro_batches)
         batches, num_halvings, has_failed = micro_batches, 0, False
         if self.max_cells is not None:
             batches, num_halvings = _cut_to(self.max_cells, batches)
         while True:
+            self._has_gradients = False
             if self.gradient_sums is not None:
                 self.gradient_sums.begin(len(batches))
-            seeded = with_seeds_of_dropout(batches, seed)
-            if device.type != "cpu":  # where a batch is made
-                seeded = map(partial(Batch.to, device=device), seeded)
             try:
-                losses = sum_gradients(seeded)
+                report = train_step(
+                    model,
+                    optimizer,
+                    objective,
+                    self._seeded_on_device(batches, seed),
+                    runner=self,
+                    num_source_tokens=num_source_tokens,
+                    num_target_tokens=num_target_tokens,
+                    clip_norm=clip_norm,
+                )
                 break
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
+                # With all gradients, weights and moments may have changed already.
+                if self._has_gradients or not is_out_of_memory(error):
                     raise
                 batches = self._halves_after(error, batches)
             # After the `except` block the exception is gone, and with it the last reference to the tensors.
@@ -642,11 +648,32 @@ class UpdateRunner:
             num_halvings, has_failed = num_halvings + 1, True
         if has_failed:
             self.max_cells = max(batch.num_cells for batch in batches)
+        if self.gradient_sums is not None:
+            num_halvings = self.processes.maxima(num_halvings)[0]
+        return replace(report, num_halvings=num_halvings)
+
+    def summed(self, losses: Sequence[LossSums]) -> LossSums:
+        """The sums of the losses of all batches, of all processes; with several processes, each gradient becomes its sum, too."""
+        self._has_gradients = True
         sums = [torch.stack(parts).sum() for parts in zip(*losses, strict=True)]
-        if self.gradient_sums is None:
-            return LossSums(*sums), num_halvings
-        sums = self.gradient_sums.finish(sums)
-        return LossSums(*sums), self.processes.maxima(num_halvings)[0]
+        if self.gradient_sums is not None:
+            sums = self.gradient_sums.finish(sums)
+        return LossSums(*sums)
+
+    def _num_tokens(self, micro_batches: Sequence[Batch]) -> tuple[int, int]:
+        """The source and the target tokens of an update, in all processes."""
+        num_source_tokens = sum(batch.num_source_tokens for batch in micro_batches)
+        num_target_tokens = sum(batch.num_target_tokens for batch in micro_batches)
+        if not self.processes.is_alone:
+            num_source_tokens, num_target_tokens = self.processes.sums(num_source_tokens, num_target_tokens)
+        return num_source_tokens, num_target_tokens
+
+    def _seeded_on_device(self, batches: Iterable[Batch], seed: int) -> Iterator[Batch]:
+        """Each batch, after its seed, on the device of the machine."""
+        seeded = with_seeds_of_dropout(batches, seed)
+        if self.machine.device.type == "cpu":  # where a batch is made
+            return seeded
+        return map(partial(Batch.to, device=self.machine.device), seeded)
 
     def _halves_after(self, error: Exception, batches: Sequence[Batch]) -> list[Batch]:
         """The batches in halves, because memory was too small for them."""
@@ -666,7 +693,7 @@ def build_runner(
     machine: Machine,
     processes: Processes,
 ) -> UpdateRunner:
-    """The runner of updates that a config asks for; arguments as in `train_step`.
+    """The runner of updates that a config asks for; arguments as in `UpdateRunner.run`.
 
     Args:
         model: lies on the device of the machine already.

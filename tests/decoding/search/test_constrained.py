@@ -67,7 +67,14 @@ def run(
     table = TermTable.of(terms, edges)
     states = TermStates(table, torch.from_numpy(edges.goes_on), reserve=reserve)
     lengths = torch.tensor(max_lengths)
-    return constrained_search(MarkovChain(tables), SPECIAL_IDS, lengths, decoding, NO_START, states)
+    return constrained_search(
+        MarkovChain(tables),
+        special_ids=SPECIAL_IDS,
+        max_lengths=lengths,
+        options=decoding,
+        hooks=NO_START,
+        states=states,
+    )
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def run(seed: int, options: DecodingConfig, *, vocabulary: int = 5, hooks: objec
     max_lengths = torch.tensor(LENGTHS)
     hook = CoveragePenalty(scorer.attention, mask, max_lengths, EOS, options)
     search = greedy_search if options.beam_size == 1 else beam_search
-    return search(scorer, SPECIAL_IDS, max_lengths, options, [*hooks, hook])  # type: ignore[misc]
+    return search(scorer, special_ids=SPECIAL_IDS, max_lengths=max_lengths, options=options, hooks=[*hooks, hook])  # type: ignore[misc]
 
 
 def options_of(beam_size: int, alpha: float, beta: float, kind: str, num_best: int) -> DecodingConfig:
@@ -137,6 +137,8 @@ def test_without_attention_to_a_token_there_is_still_a_translation() -> None:
     scorer = AttentiveChain(random_chain(0, num_sentences=1, vocabulary=6).float(), weights)
     options = options_of(3, 0.6, 1.0, "gnmt", 1)
     hook = CoveragePenalty(scorer.attention, None, torch.tensor([4]), EOS, options)
-    hypotheses = beam_search(scorer, SPECIAL_IDS, torch.tensor([4]), options, [*NO_START, hook])
+    hypotheses = beam_search(
+        scorer, special_ids=SPECIAL_IDS, max_lengths=torch.tensor([4]), options=options, hooks=[*NO_START, hook]
+    )
     assert found(hypotheses, 0)
     assert hypotheses.scores.isfinite().all()

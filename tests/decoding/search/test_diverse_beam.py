@@ -51,7 +51,9 @@ def run_diverse(
         diversity=DiversityConfig.model_construct(groups=groups, strength=strength),
         **(plain | chosen),
     )
-    return diverse_beam_search(scorer, SPECIAL_IDS, torch.tensor(max_lengths), options, hooks)
+    return diverse_beam_search(
+        scorer, special_ids=SPECIAL_IDS, max_lengths=torch.tensor(max_lengths), options=options, hooks=hooks
+    )
 
 
 class PlainGroup:

@@ -47,8 +47,14 @@ def run_sampling(
     options = DecodingConfig.model_construct(
         num_best=num_best, length_penalty=length_penalty, sampling=SamplingConfig(**sampling)
     )
-    arguments = torch.tensor(max_lengths), options, [*NO_START] if hooks is None else hooks
-    return sample_search(MarkovChain(tables), SPECIAL_IDS, *arguments, torch.tensor(seeds))
+    return sample_search(
+        MarkovChain(tables),
+        special_ids=SPECIAL_IDS,
+        max_lengths=torch.tensor(max_lengths),
+        options=options,
+        hooks=NO_START if hooks is None else hooks,
+        seeds=torch.tensor(seeds),
+    )
 
 
 def chi_square(counts: list[int], probabilities: list[float]) -> float:

@@ -1,5 +1,7 @@
 """At each step of a search the CPU looks at the device once, and a batch is copied without waiting."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -82,12 +84,12 @@ def waits(settings: dict[str, Any], num_steps: int) -> int:
 
 
 def _search(scorer: Scorer, max_lengths: torch.Tensor, options: DecodingConfig, hooks: list[SearchHook]) -> Hypotheses:
-    arguments = scorer, SPECIAL_IDS, max_lengths, options, hooks
+    search: Callable[..., Hypotheses] = greedy_search if options.beam_size == 1 else beam_search
     if options.sampling is not None:
-        return sample_search(*arguments, torch.arange(3))
-    if options.diversity is not None:
-        return diverse_beam_search(*arguments)
-    return greedy_search(*arguments) if options.beam_size == 1 else beam_search(*arguments)
+        search = partial(sample_search, seeds=torch.arange(3))
+    elif options.diversity is not None:
+        search = diverse_beam_search
+    return search(scorer, special_ids=SPECIAL_IDS, max_lengths=max_lengths, options=options, hooks=hooks)
 
 
 @pytest.mark.long

@@ -324,8 +324,7 @@ def raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPa
 
 
 def _read_text(source: Path, target: Path, encoding: str | None) -> Iterator[RawPair]:
-    sides = read_lines(source, encoding), read_lines(target, encoding)
-    return pair_lines((source, target), *sides)
+    return pair_lines((source, target), read_lines(source, encoding), read_lines(target, encoding))
 
 
 def pair_lines(

@@ -152,8 +152,10 @@ def has_other_numbers(
     if has_number_sign(source, translation):
         if not any(map(str.isdecimal, source + translation)):
             return _has_other_number_signs(source, translation, languages)
-        texts = _as_written_in(translation, source), _as_written_in(source, translation)
-        return _has_other_digits(*texts, languages) or _has_other_number_signs(*texts, languages)
+        source, translation = _as_written_in(translation, source), _as_written_in(source, translation)
+        return _has_other_digits(source, translation, languages) or _has_other_number_signs(
+            source, translation, languages
+        )
     if any(map(str.isdecimal, source + translation)):
         return _has_other_digits(source, translation, languages)
     here, there = map(primary_language, languages)

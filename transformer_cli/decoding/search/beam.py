@@ -219,6 +219,7 @@ class BeamObserver(Protocol):
 
 def beam_search(
     scorer: "Scorer",
+    *,
     special_ids: SpecialIds,
     max_lengths: Tensor,
     options: DecodingConfig,

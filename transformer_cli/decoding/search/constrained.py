@@ -242,10 +242,11 @@ class TermStates:
 
 def constrained_search(
     scorer: Scorer,
+    *,
     special_ids: SpecialIds,
     max_lengths: Tensor,
     options: DecodingConfig,
-    hooks: Sequence[SearchHook],
+    hooks: Sequence[SearchHook] = (),
     states: TermStates,
 ) -> Hypotheses:
     """Beam search in which every hypothesis contains the terms of its sentence; without terms, `beam_search`.

@@ -22,6 +22,7 @@ from transformer_cli.decoding.search.beam import (
 
 def diverse_beam_search(
     scorer: Scorer,
+    *,
     special_ids: SpecialIds,
     max_lengths: Tensor,
     options: DecodingConfig,

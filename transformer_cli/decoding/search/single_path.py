@@ -26,6 +26,7 @@ from transformer_cli.decoding.search.beam import (
 
 def greedy_search(
     scorer: Scorer,
+    *,
     special_ids: SpecialIds,
     max_lengths: Tensor,
     options: DecodingConfig,
@@ -168,10 +169,11 @@ def drawn(logits: Tensor, seeds: Tensor) -> Tensor:
 
 def sample_search(
     scorer: Scorer,
+    *,
     special_ids: SpecialIds,
     max_lengths: Tensor,
     options: DecodingConfig,
-    hooks: Sequence[SearchHook],
+    hooks: Sequence[SearchHook] = (),
     seeds: Tensor,
 ) -> Hypotheses:
     """Draw `num_best` translations of each sentence, independently, up to [EOS] or the maximal length.
@@ -187,7 +189,9 @@ def sample_search(
     """
     assert options.sampling is not None
     draw = DrawnToken(options.sampling, seeds, options.num_best)
-    return greedy_search(scorer, special_ids, max_lengths, options, hooks, draw)
+    return greedy_search(
+        scorer, special_ids=special_ids, max_lengths=max_lengths, options=options, hooks=hooks, draw=draw
+    )
 
 
 # Random numbers without a generator: each number is a function of its seed. So the random numbers of a hypothesis do not depend on

@@ -104,7 +104,7 @@ class PairChecks:
             self._look_for_leakage(pair, text, forms)
         if "equal" in faults:
             return
-        if is_nearly_untranslated(*forms):
+        if is_nearly_untranslated(source=forms[0], target=forms[1]):
             self._note("nearly_equal", pair)
         if at_languages:
             self._look_at_languages(pair, text)

@@ -423,19 +423,19 @@ class _PartWriter:
 
     def write(self, before: NumberedPair, after: Cleaned) -> None:
         """Write a pair to the files of those that are left, or to that of the removed ones."""
-        lines = str(before.line), str(before.target_line)
+        line, target_line = str(before.line), str(before.target_line)
         if after.dropped_by is not None:
-            _row(self._removed, after.dropped_by, *lines, before.source, before.target)
+            _row(self._removed, after.dropped_by, line, target_line, before.source, before.target)
             return
-        texts = after.pair.source, after.pair.target
+        source, target = after.pair.source, after.pair.target
         if len(self.names) == 2:
-            for file, text in zip(self._files, texts, strict=False):
-                _row(file, text)
+            _row(self._files[0], source)
+            _row(self._files[1], target)
         else:
-            _row(self._files[0], *texts)
-        _row(self._numbers, *lines)
+            _row(self._files[0], source, target)
+        _row(self._numbers, line, target_line)
         if after.changed_by:
-            _row(self._changed, ",".join(after.changed_by), *lines, before.source, before.target)
+            _row(self._changed, ",".join(after.changed_by), line, target_line, before.source, before.target)
 
 
 def _row(file: TextIO, *cells: str) -> None:

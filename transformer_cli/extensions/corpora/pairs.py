@@ -83,8 +83,7 @@ def corpus_parts(data: DataConfig) -> list[NumberedPart]:
         for index, corpus in enumerate(data.corpora):
             direction = data.directions_of(index)[0]
             for files in find_files(data, index):
-                names = str(files.source), str(files.target)
-                parts.append(NumberedPart(corpus.split, *names, direction, files, index))
+                parts.append(NumberedPart(corpus.split, str(files.source), str(files.target), direction, files, index))
     elif isinstance(data, HubData):
         for index, hub_corpus in enumerate(data.corpora):
             direction = data.directions_of(index)[0]
@@ -152,8 +151,8 @@ def _surplus(files: CorpusFiles, encoding: str | None, num_pairs: int) -> Iterat
     for path, missing in ((files.source, NO_TARGET), (files.target, NO_SOURCE)):
         lines = enumerate(read_lines(path, encoding), start=1)
         for number, line in islice(lines, num_pairs, None):
-            sides = (line, b"") if missing == NO_TARGET else (b"", line)
-            pair = decoded_pair(RawPair(number, *sides))
+            raw = RawPair(number, line, b"") if missing == NO_TARGET else RawPair(number, b"", line)
+            pair = decoded_pair(raw)
             yield pair._replace(damage=pair.damage or missing)
 
 
@@ -167,8 +166,8 @@ def decoded_pair(raw: RawPair) -> NumberedPair:
     try:
         return NumberedPair(line, source.decode(), target.decode(), damage)
     except UnicodeDecodeError:
-        sides = source.decode(errors="replace"), target.decode(errors="replace")
-        return NumberedPair(line, *sides, damage or NOT_UTF_8)
+        read_source, read_target = (side.decode(errors="replace") for side in (source, target))
+        return NumberedPair(line, read_source, read_target, damage or NOT_UTF_8)
 
 
 _WHITE_SPACE = re.compile(r"[\s\x1c-\x1f\x85\u2028\u2029]+")

@@ -108,12 +108,12 @@ def _slot(
     """Where the translation of a message stands, or belongs."""
     finish = _with_bytes if has_bytes else _as_text
     if translation is not None:
-        place = translation.start, translation.end
         forms = [each for each in translation.elements if each.local == "numerusform"]
         gap, text = "", xml.content.text
         form_gap = white_space_before(text, forms[0].start) if forms else ""
         end_gap = white_space_before(text, translation.inner_end) if forms else ""
-        return Slot(*place, segment, partial(_written, finish, gap, len(forms), form_gap, end_gap))
+        render = partial(_written, finish, gap, len(forms), form_gap, end_gap)
+        return Slot(translation.start, translation.end, segment, render)
     last = message.elements[-1]
     gap = white_space_before(xml.content.text, last.start)
     num_forms = int(message.attributes.get("numerus") == "yes")

@@ -261,13 +261,13 @@ def _inside_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     opens = text[first : first + 1] in BRACKETS
     closes = text[stop - 1 : stop] in BRACKETS.values() and stop > first
     if opens and partners.get(first) == stop - 1:
-        inner = first + 1, stop - 1
+        inner_start, inner_end = first + 1, stop - 1
     else:
         opens, closes = opens and first not in partners, closes and stop - 1 not in partners
-        inner = first + opens, stop - 1 if closes else last
-    if not (opens or closes) or not _WORD_OF_LETTERS.search(text, *inner):
+        inner_start, inner_end = first + opens, stop - 1 if closes else last
+    if not (opens or closes) or not _WORD_OF_LETTERS.search(text, inner_start, inner_end):
         return start, end
-    return inner
+    return inner_start, inner_end
 
 
 class _Initial(NamedTuple):

@@ -264,10 +264,10 @@ class ModelTranslator:
     ) -> list[tuple[LinkedWords, ...]]:
         """The links of each translation by two models, as a whole."""
         pivots = ["" if each.pivot is None else each.pivot.text for each in translations]
-        first = zip([each.source for each in translations], pivots, strict=True)
-        second = zip(pivots, [each.text for each in translations], strict=True)
-        steps = _links_of(before, list(first)), _links_of(self.translator, list(second))
-        return [links_through(*links) for links in zip(*steps, strict=True)]
+        first = list(zip([each.source for each in translations], pivots, strict=True))
+        second = list(zip(pivots, [each.text for each in translations], strict=True))
+        links_of_first, links_of_second = _links_of(before, first), _links_of(self.translator, second)
+        return [links_through(*links) for links in zip(links_of_first, links_of_second, strict=True)]
 
 
 def _links_by_own(
@@ -668,8 +668,13 @@ def _in_pieces(
                 model_links = _links_up_to(answer.links, len(piece.text), len(translated))
         piece_links = model_links or links_by_position(piece.text, translated)
         links += moved_links(piece_links, place, len(text))
-        extents = (place, place + len(piece.text)), (len(text), len(text) + len(translated))
-        placed.append(PlacedPiece(*extents, is_kept=not piece.is_translated))
+        placed.append(
+            PlacedPiece(
+                source=(place, place + len(piece.text)),
+                target=(len(text), len(text) + len(translated)),
+                is_kept=not piece.is_translated,
+            )
+        )
         text += translated
         place += len(piece.text)
     if _promise(asked.text).is_kept_by(text):

@@ -73,10 +73,12 @@ def binary_shortlist_content(frequent: int, best: int, lists: Sequence[Sequence[
     """
     starts = np.cumsum([0, *map(len, lists)]).astype("<u8")
     translations = np.array([one for each in lists for one in sorted(each)], "<u4")
-    numbers = frequent, best, len(starts), len(translations)
     rest = starts.tobytes() + translations.tobytes()
-    checksum = _checksum(_HEADER.pack(_MAGIC, 0, *numbers) + rest)
-    return _HEADER.pack(_MAGIC, checksum, *numbers) + rest
+
+    def content(checksum: int) -> bytes:
+        return _HEADER.pack(_MAGIC, checksum, frequent, best, len(starts), len(translations)) + rest
+
+    return content(_checksum(content(0)))
 
 
 def _checksum(content: bytes) -> int:

@@ -130,8 +130,8 @@ class TransformersFolder:
         found: dict[int, Decoded] = {}
         for begin in range(0, len(order), BATCH_SENTENCES):
             batch = order[begin : begin + BATCH_SENTENCES]
-            batch_inputs = [sources[index] for index in batch], [limits[index] for index in batch]
-            found |= zip(batch, self._decode_batch(*batch_inputs), strict=True)
+            decoded = self._decode_batch([sources[index] for index in batch], [limits[index] for index in batch])
+            found |= zip(batch, decoded, strict=True)
         return [found[index] for index in range(len(sources))]
 
     def _decode_batch(self, sources: list[str], limits: list[int]) -> Iterator[Decoded]:
@@ -144,8 +144,9 @@ class TransformersFolder:
                 no_repeat_ngram_size=0,
                 max_length=1 + max(limits),
             )
-        rows = batch["input_ids"].tolist(), batch["attention_mask"].sum(1).tolist()
-        for source, length, target, limit in zip(*rows, written.tolist(), limits, strict=True):
+        lengths = batch["attention_mask"].sum(1).tolist()
+        rows = zip(batch["input_ids"].tolist(), lengths, written.tolist(), limits, strict=True)
+        for source, length, target, limit in rows:
             ids = target[1 : 1 + limit]  # the first one is [SOS]
             end = self._tokenizer.eos_token_id
             ids = ids[: ids.index(end) + 1] if end in ids else ids

@@ -152,19 +152,16 @@ def layer_parts(config: ModelConfig, model_class: ModelClass) -> Iterator[LayerP
         for number in range(num_layers):
             layer = f"{stack}.layers.{number}."
             for attention, their_attention in attentions.items():
-                for ours, (theirs, kind) in _PROJECTIONS.items():
-                    names = f"{layer}{attention}.{ours}", f"model.{layer}{their_attention}.{theirs}"
-                    yield LayerPart(*names, kind, config.attention_bias)
-                norms = f"{layer}{attention}_norm", f"model.{layer}{their_attention}_layer_norm"
-                yield LayerPart(*norms, "norm", True)
+                ours, theirs = layer + attention, f"model.{layer}{their_attention}"
+                for our_end, (their_end, kind) in _PROJECTIONS.items():
+                    yield LayerPart(f"{ours}.{our_end}", f"{theirs}.{their_end}", kind, config.attention_bias)
+                yield LayerPart(f"{ours}_norm", f"{theirs}_layer_norm", "norm", True)
             has_bias = config.feed_forward_bias
             yield LayerPart(f"{layer}feed_forward.up", f"model.{layer}fc1", "reader", has_bias)
             yield LayerPart(f"{layer}feed_forward.down", f"model.{layer}fc2", "writer", has_bias)
-            norms = f"{layer}feed_forward_norm", f"model.{layer}final_layer_norm"
-            yield LayerPart(*norms, "norm", True)
+            yield LayerPart(f"{layer}feed_forward_norm", f"model.{layer}final_layer_norm", "norm", True)
         if model_class.embedding_norm:
-            norms = f"{side}_embedding_norm", f"model.{stack}.layernorm_embedding"
-            yield LayerPart(*norms, "norm", True)
+            yield LayerPart(f"{side}_embedding_norm", f"model.{stack}.layernorm_embedding", "norm", True)
         if model_class.final_norm:
             yield LayerPart(f"{stack}.norm", f"model.{stack}.layer_norm", "norm", True)
 

@@ -116,8 +116,7 @@ def _source_offset(trained: TrainedModel) -> int:
 
 def _settings(trained: TrainedModel) -> dict[str, dict[str, Any]]:
     """The JSON files, by name."""
-    config, target = trained.config, trained.target_tokenizer
-    tokenizers = trained.source_tokenizer, target
+    config, source, target = trained.config, trained.source_tokenizer, trained.target_tokenizer
     form = TableForm.JOINED if _source_offset(trained) else TableForm.ONE
     search_settings = generation_config(config.model, config.decoding, target)
     longest = num_positions(config.model)
@@ -125,8 +124,8 @@ def _settings(trained: TrainedModel) -> dict[str, dict[str, Any]]:
         "config.json": _model_config(trained, longest),
         # transformers.js has greedy search only.
         "generation_config.json": {**search_settings, "num_beams": 1, "max_length": longest},
-        "tokenizer.json": tokenizer_json(*tokenizers, form, config.data.cleaning),
-        "tokenizer_config.json": tokenizer_config(tokenizers[0], config.model.max_length),
+        "tokenizer.json": tokenizer_json(source, target, form, config.data.cleaning),
+        "tokenizer_config.json": tokenizer_config(source, config.model.max_length),
     }
 
 

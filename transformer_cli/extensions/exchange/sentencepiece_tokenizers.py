@@ -282,8 +282,7 @@ def unigram_tokenizers(content: Json, specials: SpecialEntries, *, languages: Se
         raise _refusal(f"a piece contains a space: {crossing!r}")
     table = checked_charsmap(_charsmap(content))
     found = SentencePieceModel(scores, table, tuple(vocabulary))
-    both = (vocabulary, vocabulary), (specials, specials)
-    return marian_tokenizers((found, found), *both, languages=languages)
+    return marian_tokenizers((found, found), (vocabulary, vocabulary), (specials, specials), languages=languages)
 
 
 def unknown_id(content: Json) -> int:

@@ -81,12 +81,11 @@ def _imported(
 ) -> ImportedModel:
     model = tutorial_config(tensors, num_heads=_NUM_HEADS)
     source_size, target_size = (len(_named(tensors, name)) for name in (_SOURCE, _OUTPUT))
-    sizes = source_size, target_size
-    languages = _languages(folder, named, sizes)
+    languages = _languages(folder, named, (source_size, target_size))
     files = tuple(folder.json(_tokenizers(folder)[one]) for one in languages)
     tokenizers = tutorial_tokenizers((files[0], files[1]), languages[1])
     with torch.device("meta"):
-        expected = Transformer(model, *sizes).state_dict()
+        expected = Transformer(model, source_size, target_size).state_dict()
     state = tutorial_state(model, tensors, expected)
     table = "source_embedding.weight"
     state[table] = state[table][torch.tensor(tokenizers.source_rows)]
@@ -298,8 +297,13 @@ def tutorial_tokenizers(files: tuple[Mapping[str, Any], Mapping[str, Any]], targ
     num_fixed, sos_id = len(SPECIALS), Tokenizer.sos_id
     tagged = [*source[:num_fixed], tag, *source[num_fixed:]]
     rows = [*range(num_fixed), sos_id, *range(num_fixed, len(source))]
-    tokenizers = _tokenizer(tagged, (tag,)), _tokenizer(target, ())
-    return ForeignTokenizers(*tokenizers, rows, [*range(len(target))], are_shared=False)
+    return ForeignTokenizers(
+        source=_tokenizer(tagged, (tag,)),
+        target=_tokenizer(target, ()),
+        source_rows=rows,
+        target_rows=[*range(len(target))],
+        are_shared=False,
+    )
 
 
 def tutorial_vocabulary(content: Mapping[str, Any]) -> dict[str, int]:

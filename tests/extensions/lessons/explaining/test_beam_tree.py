@@ -53,11 +53,11 @@ def observed(
     recorder = BeamRecorder(SOS, str, num_alternatives)
     hypotheses = beam_search(
         MarkovChain(table[None]),
-        SPECIAL_IDS,
-        torch.tensor([max_length]),
-        options,
-        NO_START,
-        recorder,
+        special_ids=SPECIAL_IDS,
+        max_lengths=torch.tensor([max_length]),
+        options=options,
+        hooks=NO_START,
+        observer=recorder,
     )
     return recorder.tree(beam_size, [tokens for _, tokens in found(hypotheses, 0)])
 
@@ -224,9 +224,9 @@ def test_a_search_of_two_sentences_is_refused() -> None:
     with pytest.raises(ValueError, match="one sentence"):
         beam_search(
             MarkovChain(chains),
-            SPECIAL_IDS,
-            torch.tensor([4, 4]),
-            options,
-            NO_START,
-            BeamRecorder(SOS, str, 5),
+            special_ids=SPECIAL_IDS,
+            max_lengths=torch.tensor([4, 4]),
+            options=options,
+            hooks=NO_START,
+            observer=BeamRecorder(SOS, str, 5),
         )

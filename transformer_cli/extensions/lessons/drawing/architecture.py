@@ -199,8 +199,7 @@ def _draw_ties(diagram: Diagram, config: ModelConfig, embedded: list[Point], out
     middle = (target[1] + output[1]) / 2
     diagram.text((target[0] + side + 0.15, middle), text, size=SMALL, color=color, rotation=90)
     if config.tie_embeddings == "all":
-        ends = (source[0] + right, source[1]), (target[0] - right, target[1])
-        diagram.line(*ends, dashed=True, color=color)
+        diagram.line((source[0] + right, source[1]), (target[0] - right, target[1]), dashed=True, color=color)
         place = (source[0] + target[0]) / 2, source[1] + 0.14
         diagram.text(place, "one table", size=SMALL, color=color)
 

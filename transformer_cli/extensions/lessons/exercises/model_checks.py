@@ -157,13 +157,13 @@ def _mistakes_of_mask(cases: list[_AttentionCase]) -> list[Mistake]:
     def scaled(scores: Tensor, case: _AttentionCase) -> Tensor:
         return scores / math.sqrt(case.queries.size(-1))
 
-    def inverted(hidden: float) -> list[Tensor]:
-        return _with_weights(cases, lambda scores, case: _masked_softmax(scaled(scores, case), ~case.mask, hidden))
+    def inverted(hidden: float) -> Mistake:
+        return Mistake(
+            "the mask is inverted: the queries see the keys that the mask hides, and no others",
+            "True means 'may be seen', so fill where the mask is False: masked_fill(~mask, -torch.inf)",
+            _with_weights(cases, lambda scores, case: _masked_softmax(scaled(scores, case), ~case.mask, hidden)),
+        )
 
-    is_inverted = (
-        "the mask is inverted: the queries see the keys that the mask hides, and no others",
-        "True means 'may be seen', so fill where the mask is False: masked_fill(~mask, -torch.inf)",
-    )
     return [
         Mistake(
             "the softmax is over the wrong axis: the weights of one key have the sum 1, but those of one query must",
@@ -171,7 +171,8 @@ def _mistakes_of_mask(cases: list[_AttentionCase]) -> list[Mistake]:
             _with_weights(cases, lambda scores, case: _masked_softmax(scaled(scores, case), case.mask, axis=-2)),
         ),
         # A query for which all keys are hidden gets NaN with -inf, and the same weight for each key with a large number.
-        *(Mistake(*is_inverted, inverted(hidden)) for hidden in (-torch.inf, -1e9)),
+        inverted(-torch.inf),
+        inverted(-1e9),
         Mistake(
             "the mask has no effect: hidden keys get a weight, too",
             "masked_fill returns a new tensor; use its result",
