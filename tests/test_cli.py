@@ -59,7 +59,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("transformer_cli.checkpoint.trained_files.find_run", fail)
+    monkeypatch.setattr("transformer_cli.commands.info.find_run", fail)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,7 +177,7 @@ def test_output_is_utf_8_whatever_the_locale(
         sys.stdout.write("perché\n")
         raise typer.Exit
 
-    monkeypatch.setattr("transformer_cli.checkpoint.trained_files.find_run", write)
+    monkeypatch.setattr("transformer_cli.commands.info.find_run", write)
     with (tmp_path / "out").open("w", encoding="ascii") as out:
         monkeypatch.setattr(sys, "stdout", out)
         assert tfm("info") == 0

@@ -10,6 +10,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     exercise_named,
@@ -69,7 +70,6 @@ def exercises_command(
 
 def _make(folder: Path, *, as_json: bool) -> None:
     """Write a new folder of exercises."""
-    from transformer_cli.commands.output import show
     from transformer_cli.extensions.lessons.exercises.learner_folder import (
         write_folder_of_exercises,
     )
@@ -86,8 +86,6 @@ def _make(folder: Path, *, as_json: bool) -> None:
 
 def _show_solution(name: str, *, as_json: bool) -> None:
     """Print the reference solution of an exercise."""
-    from transformer_cli.commands.output import show
-
     exercise = exercise_named(name)
     text = exercise.solution_file.read_text(encoding="utf-8")
     logger.warning(
@@ -103,7 +101,6 @@ def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: boo
     Raises:
         DataError: an exercise fails; the outcomes are printed before.
     """
-    from transformer_cli.commands.output import show
     from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder
 
     outcomes = check_folder(folder, exercises_named(names), with_finale=not names)
