@@ -10,8 +10,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
-from transformer_cli.config import load_config
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -143,6 +141,8 @@ def draw_picture(
 def _subject(picture: Picture, config: str | None, overrides: Sequence[str], run: Path | None) -> tuple[Any, ...]:
     match picture.follows:
         case "config":
+            from transformer_cli.config import load_config
+
             if config is not None:
                 return (load_config(config, overrides),)
             return (load_config(picture.config, [*picture.overrides, *overrides]),)
