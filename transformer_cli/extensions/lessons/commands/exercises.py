@@ -4,7 +4,7 @@ import logging
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,11 +16,10 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     exercise_named,
     exercises_named,
 )
+from transformer_cli.extensions.lessons.exercises.learner_code import CheckOutcome
+from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder, write_folder_of_exercises
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import for_shell
-
-if TYPE_CHECKING:
-    from transformer_cli.extensions.lessons.exercises.learner_code import CheckOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -70,10 +69,6 @@ def exercises_command(
 
 def _make(folder: Path, *, as_json: bool) -> None:
     """Write a new folder of exercises."""
-    from transformer_cli.extensions.lessons.exercises.learner_folder import (
-        write_folder_of_exercises,
-    )
-
     write_folder_of_exercises(folder)
     lines = [
         f"wrote {folder}, with {len(EXERCISES)} exercises",
@@ -101,8 +96,6 @@ def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: boo
     Raises:
         DataError: an exercise fails; the outcomes are printed before.
     """
-    from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder
-
     outcomes = check_folder(folder, exercises_named(names), with_finale=not names)
     lines = list(_lines(folder, outcomes, with_hints=with_hints))
     shown = "name", "status", "message", "hint", "lines"
