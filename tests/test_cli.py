@@ -325,7 +325,7 @@ def test_no_converter_is_made_for_an_option_that_is_not_given(monkeypatch: pytes
 WITH_EVERY_COMMAND = """\
 import sys
 from transformer_cli.cli import COMMANDS, Commands
-heavy = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "tqdm", "sacrebleu"}
+heavy = {"torch", "numpy", "datasets", "pyarrow", "tqdm", "sacrebleu", "matplotlib", "starlette"}
 for name, entry in COMMANDS.items():
     made = [Commands(COMMANDS)[name], *Commands(entry.commands).values()]
     if found := heavy & {*sys.modules}:
