@@ -59,7 +59,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("transformer_cli.checkpoint.trained_files.find_run", fail)
+    monkeypatch.setattr("transformer_cli.commands.info.find_run", fail)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,7 +177,7 @@ def test_output_is_utf_8_whatever_the_locale(
         sys.stdout.write("perché\n")
         raise typer.Exit
 
-    monkeypatch.setattr("transformer_cli.checkpoint.trained_files.find_run", write)
+    monkeypatch.setattr("transformer_cli.commands.info.find_run", write)
     with (tmp_path / "out").open("w", encoding="ascii") as out:
         monkeypatch.setattr(sys, "stdout", out)
         assert tfm("info") == 0
@@ -325,7 +325,7 @@ def test_no_converter_is_made_for_an_option_that_is_not_given(monkeypatch: pytes
 WITH_EVERY_COMMAND = """\
 import sys
 from transformer_cli.cli import COMMANDS, Commands
-heavy = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "tqdm", "sacrebleu"}
+heavy = {"torch", "numpy", "datasets", "pyarrow", "tqdm", "sacrebleu", "matplotlib", "starlette"}
 for name, entry in COMMANDS.items():
     made = [Commands(COMMANDS)[name], *Commands(entry.commands).values()]
     if found := heavy & {*sys.modules}:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE, RunFolder
 from transformer_cli.commands import calibrate as calibrate_module
 from transformer_cli.commands.calibrate import calibrate_command, words_seen_by_training
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
@@ -19,7 +19,7 @@ from transformer_cli.config.data import FilesData
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import fingerprint
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.decoding.checks.quality import CALIBRATION_FILE, read_quality
+from transformer_cli.decoding.checks.quality import read_quality
 from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.process.errors import CannotCreateError, DataError, MissingInputError, UsageError

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE
 from transformer_cli.decoding.checks.doubts import UNSEEN
 from transformer_cli.decoding.checks.quality import (
-    CALIBRATION_FILE,
     FEATURES,
     Drift,
     Quality,

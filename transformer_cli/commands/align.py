@@ -15,6 +15,7 @@ from transformer_cli.commands.command_line import (
     ToOption,
     set_option,
 )
+from transformer_cli.commands.input_lines import check_given_pairs, given_pairs
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.messages import escaped_in_json
 from transformer_cli.process.signals import ended_after
@@ -30,7 +31,6 @@ def align_command(
     as_json: JsonOption = False,
 ) -> None:
     """Print which words of given pairs belong together. For each pair a line such as 0-0 1-2."""
-    from transformer_cli.commands.input_lines import check_given_pairs, given_pairs
     from transformer_cli.decoding.details import pharaoh
     from transformer_cli.decoding.engine import ExplainingEngine
     from transformer_cli.decoding.given_pairs import PairAligner

@@ -8,16 +8,17 @@ import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
+from transformer_cli.checkpoint.run_folder import AVERAGE, Checkpoint, RunFolder, list_checkpoints, ranked
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.process.messages import for_shell
-
-if TYPE_CHECKING:
-    from transformer_cli.checkpoint.run_folder import Checkpoint
+from transformer_cli.storage import RunLock, make_folders
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +49,6 @@ def average_command(
     """Average the weights of several checkpoints of a run. The new folder translates, and the run stays as it is."""
     if sum(bool(one) for one in (steps, last, best)) != 1:
         raise UsageError("give either the steps of checkpoints, or --last N, or --best N")
-    from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
-    from transformer_cli.checkpoint.run_folder import AVERAGE, RunFolder
-    from transformer_cli.checkpoint.trained_files import find_run
-    from transformer_cli.storage import RunLock, make_folders
 
     numbers = [_step(one) for one in steps or ()]
     folder = find_run(run)
@@ -101,8 +98,6 @@ def _chosen(checkpoints_folder: Path, *, steps: Sequence[int], last: int | None,
         MissingInputError: the run does not keep them.
         UsageError: only one checkpoint is asked for.
     """
-    from transformer_cli.checkpoint.run_folder import list_checkpoints, ranked
-
     listing = list_checkpoints(checkpoints_folder)
     for reason in listing.skipped.values():
         logger.warning("skipped a checkpoint: %s", reason)

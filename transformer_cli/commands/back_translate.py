@@ -22,6 +22,7 @@ from transformer_cli.commands.command_line import (
     set_option,
     text_option,
 )
+from transformer_cli.commands.output import show
 
 TAG = "<BT>"
 
@@ -53,7 +54,6 @@ def back_translate_command(
     """Make training pairs of text of the target language. The same command continues after an interruption."""
     # The help does not wait for the modules that do the work.
     from transformer_cli.commands.back_translation import back_translated
-    from transformer_cli.commands.output import show
 
     facts, lines = back_translated(
         config,

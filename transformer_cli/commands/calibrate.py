@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from transformer_cli.checkpoint import trained_files
+from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE, IMPORTED, RunFolder
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     BeamOption,
@@ -22,21 +24,22 @@ from transformer_cli.commands.command_line import (
     ToOption,
     set_option,
 )
+from transformer_cli.commands.output import show
 from transformer_cli.commands.validate import (
     ReferenceOption,
     SourceOption,
     check_text,
     pairs_to_score,
 )
-from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.process.errors import CannotCreateError, DataError, TfmError, UsageError
+from transformer_cli.storage import replace_file, require_place
+from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, word_pattern, write_seen_words
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.data.pairs import SentencePair
     from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.evaluation.green import Calibrated
-    from transformer_cli.text.seen_words import SeenWords
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +95,6 @@ def calibrate_command(
 ) -> None:
     """Find out which translations of a run can be trusted. `tfm translate --mark` and `--only-green` use the result."""
     _check(split, source, reference, metric, {"--share": share, "--certainty": certainty})
-    from transformer_cli.commands.output import show
 
     settings = list(overrides or [])
     if beam_size is not None:
@@ -138,11 +140,8 @@ def calibrated_run(
         CannotCreateError: the folder of the run may not be written.
         DataError: there is too little text.
     """
-    from transformer_cli.checkpoint import trained_files
-    from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.decoding.checks.quality import (
-        CALIBRATION_FILE,
         STATISTICS,
         Drift,
         QualityPromise,
@@ -153,7 +152,6 @@ def calibrated_run(
     from transformer_cli.evaluation.green import FEWEST_SENTENCES, calibrated
     from transformer_cli.evaluation.metrics import measure_corpus
     from transformer_cli.evaluation.validation import conditions_of
-    from transformer_cli.storage import replace_file, require_place
 
     source, reference = text or (None, None)
     loaded = load_run(run, list(overrides), command="validate --source" if source else "validate")
@@ -264,7 +262,6 @@ def _warn_of_known_pairs(loaded: LoadedRun, pairs: Sequence[SentencePair], split
 def _are_of_training(loaded: LoadedRun, pairs: Sequence[SentencePair]) -> bool:
     """Whether the larger part of some pairs is in the training corpus of a run; false if this is not there any more."""
     from transformer_cli.data.preparation import num_trained_on
-    from transformer_cli.process.errors import TfmError
 
     try:
         return 2 * num_trained_on(loaded.config, pairs) > len(pairs)
@@ -290,7 +287,6 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
     None if the corpus is not there, has changed or is streamed, or if the model began with the weights of another one. Where
     the records of the data are lost, the digest in the checkpoint tells whether it has changed.
     """
-    from transformer_cli.checkpoint.run_folder import IMPORTED
     from transformer_cli.data.preparation import (
         changes,
         fingerprint,
@@ -298,8 +294,6 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
         read_claim,
         seen_words_of_corpus,
     )
-    from transformer_cli.process.errors import TfmError
-    from transformer_cli.text.seen_words import write_seen_words
 
     state = loaded.trained.checkpoint.state()
     if IMPORTED in state or loaded.config.training.init_from is not None:
@@ -330,8 +324,6 @@ def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | 
 
 def _calibration_words(pipeline: TextPipeline, sources: Sequence[str]) -> tuple[SeenWords, Container[str]]:
     """The words of a calibration text, and those of them that count as seen while it is translated: they are in two lines or more."""
-    from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, word_pattern
-
     pattern, counts = word_pattern(pipeline.languages.source), Counter[str]()
     for source in sources:
         counts.update(set(map(folded, pattern.findall(source))))

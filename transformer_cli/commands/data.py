@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     JsonOption,
@@ -24,6 +25,9 @@ from transformer_cli.commands.command_line import (
     set_option,
 )
 from transformer_cli.commands.output import fitting, show
+from transformer_cli.config import Config, SplitName, load_config, load_stored_config
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.process.errors import (
     CannotCreateError,
     StorageError,
@@ -32,13 +36,12 @@ from transformer_cli.process.errors import (
 )
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import cleaned_up
+from transformer_cli.storage import RunLock, remove
+from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.normalization import REVERSED
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.config import Config, SplitName
-    from transformer_cli.data.pairs import SentencePair
     from transformer_cli.data.preparation import PreparedData
-    from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -86,8 +89,6 @@ def show_data(
     Args:
         output: a new folder into which the prepared pairs are written; None: nowhere.
     """
-    from transformer_cli.config import load_config
-
     config = _as_begun(load_config(config_path, overrides))
     if output is not None:
         from transformer_cli.data.exported import export_prepared, require_exportable
@@ -113,8 +114,6 @@ def show_data(
 
 def _as_begun(config: Config) -> Config:
     """The config with what the run of this name began with, if it has begun."""
-    from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-    from transformer_cli.config import load_stored_config
     from transformer_cli.training.config_changes import with_recorded_cleaning
 
     run = RunFolder(RUNS / config.name)
@@ -125,9 +124,6 @@ def _as_begun(config: Config) -> Config:
 
 def _tag_lines(config: Config) -> list[str]:
     """Which tags the model reads before the tokens of a source; no line if it reads none."""
-    from transformer_cli.text import SequenceFormat
-    from transformer_cli.text.normalization import REVERSED
-
     sequences = SequenceFormat.of(config.data)
     directions = dict(zip(sequences.tags, config.data.directions, strict=False))
     lines = [f"  {tag}  to translate into {one.target}" for tag, one in directions.items()]
@@ -143,7 +139,6 @@ def _tag_lines(config: Config) -> list[str]:
 
 def _prepared(config: Config) -> PreparedData:
     """The prepared data of the run of this name if they fit the config; else data that are prepared now."""
-    from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
     from transformer_cli.data.preparation import open_prepared, prepare_data
     from transformer_cli.training.initial_weights import load_initial_model
 
@@ -166,8 +161,6 @@ def _prepared(config: Config) -> PreparedData:
 @contextmanager
 def _removed_on_failure(folder: Path) -> Iterator[None]:
     """Remove a folder if the block fails, or if a signal ends it."""
-    from transformer_cli.storage import remove
-
     with cleaned_up(lambda: remove([folder])):
         try:
             yield
@@ -179,8 +172,6 @@ def _removed_on_failure(folder: Path) -> Iterator[None]:
 
 def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     """The data folder of a run that has not begun; for any other run, a folder that the stack removes."""
-    from transformer_cli.storage import RunLock
-
     try:
         if not run.checkpoints_folder.exists():
             stack.enter_context(RunLock(run.path))
@@ -198,7 +189,6 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
 
 def _pairs_to_show(prepared: PreparedData, split: SplitName) -> list[SentencePair]:
     from transformer_cli.data.preparation import NUM_EXAMPLES
-    from transformer_cli.data.selection import held_out_pairs
 
     if found := prepared.report.examples.get(split):
         return found
@@ -209,8 +199,6 @@ def _pairs_to_show(prepared: PreparedData, split: SplitName) -> list[SentencePai
 
 def _as_json(pair: SentencePair, prepared: PreparedData) -> dict[str, Any]:
     """The texts; the direction if there are several; the tags before the source if it has some."""
-    from transformer_cli.text import SequenceFormat
-
     facts: dict[str, Any] = {"source": pair.source, "target": pair.target}
     if len(prepared.config.data.directions) > 1:
         facts["direction"] = str(prepared.config.data.directions[pair.direction])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_trained_files
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     ConfigOption,
@@ -20,11 +21,19 @@ from transformer_cli.commands.command_line import (
     folder_option,
     set_option,
 )
+from transformer_cli.commands.output import show
+from transformer_cli.commands.recorded_steps import ONLY, Languages, Steps, digest_of_file
+from transformer_cli.config import Config, load_config
+from transformer_cli.config.data import Direction
+from transformer_cli.data.pairs import CleaningReport
+from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
+from transformer_cli.data.sources.corpus import read_pairs
+from transformer_cli.process.errors import UsageError
+from transformer_cli.process.messages import for_shell
+from transformer_cli.storage import replace_file
 
 if TYPE_CHECKING:
     from transformer_cli.commands.synthetic_corpus import Writer
-    from transformer_cli.config import Config
-    from transformer_cli.config.data import Direction
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +74,6 @@ def diversify_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make training pairs of what several models of both directions write. The same command continues after an interruption."""
-    from transformer_cli.commands.output import show
-    from transformer_cli.commands.recorded_steps import Steps, digest_of_file
     from transformer_cli.commands.synthetic_corpus import (
         Writer,
         bytes_of_lines,
@@ -81,9 +88,6 @@ def diversify_command(
         write_config,
         write_real_pairs,
     )
-    from transformer_cli.config import load_config
-    from transformer_cli.process.messages import for_shell
-    from transformer_cli.storage import replace_file
 
     given = load_config(config, overrides or [])
     models_config = given if model_config is None else load_config(model_config, overrides or [])
@@ -156,10 +160,6 @@ def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
     Equal pairs count for `data.cleaning.max_dropped_share`, which may refuse a damaged corpus. Here they are no damage, so the
     config allows them, and the same share as before of all others.
     """
-    from transformer_cli.data.pairs import CleaningReport
-    from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
-    from transformer_cli.data.sources.corpus import read_pairs
-
     rules = settings.data.cleaning
     counting = settings.applied_cleaning.model_copy(update={"drop_duplicates": True})
     report = CleaningReport()
@@ -192,10 +192,7 @@ def _writers(runs: Sequence[str], direction: "Direction", overrides: Sequence[st
     Raises:
         UsageError: a run has neither direction.
     """
-    from transformer_cli.checkpoint.trained_files import find_run, first_usable, read_trained_files
-    from transformer_cli.commands.recorded_steps import ONLY, Languages
     from transformer_cli.commands.synthetic_corpus import Writer
-    from transformer_cli.process.errors import UsageError
 
     found = []
     for run in runs:

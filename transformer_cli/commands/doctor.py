@@ -9,6 +9,7 @@ from typing import Any
 from transformer_cli import __version__
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import show
+from transformer_cli.config import RuntimeConfig
 
 _PACKAGES = ("torch", "datasets", "tokenizers", "pydantic", "sacrebleu", "numpy", "pyarrow")
 _WIDTH = 12
@@ -33,7 +34,6 @@ def found_facts() -> dict[str, Any]:
 
     from transformer_cli.acceleration.accelerate import missing_for_compilation
     from transformer_cli.acceleration.native_kernels import kernel_level, why_no_kernels
-    from transformer_cli.config import RuntimeConfig
     from transformer_cli.process.device import (
         free_bytes,
         num_usable_cpus,

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.run_folder import Checkpoint, RunFolder, name_of_run, open_checkpoint
+from transformer_cli.checkpoint.trained_files import find_run, load_trained
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption, Overrides, RunOption, set_option
 from transformer_cli.commands.output import show
+from transformer_cli.config import Config, SequencesData, load_config, load_stored_config, to_yaml
 from transformer_cli.process.errors import UsageError
+from transformer_cli.text.normalization import SPECIALS
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint.run_folder import Checkpoint
-    from transformer_cli.config import Config
     from transformer_cli.model import Transformer
 
 EXPORT_OBSTACLES = "transformer_cli.extensions.exchange.export:possible_formats"
@@ -41,8 +44,6 @@ def info_command(
     """Show a run or a config. Parameters, vocabularies, best scores, and where the files are."""
     if run and config:
         raise UsageError("give either --run or --config, not both")
-    from transformer_cli.checkpoint.trained_files import find_run
-    from transformer_cli.config import to_yaml
 
     if config is not None:
         settings, model, facts = _facts_of_config(config, overrides or [])
@@ -67,7 +68,6 @@ def info_command(
 def _facts_of_config(path: str, overrides: Sequence[str]) -> tuple[Config, Transformer, dict[str, Any]]:
     import torch
 
-    from transformer_cli.config import load_config
     from transformer_cli.model import Transformer
 
     config = load_config(path, overrides)
@@ -79,10 +79,6 @@ def _facts_of_config(path: str, overrides: Sequence[str]) -> tuple[Config, Trans
 
 
 def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
-    from transformer_cli.checkpoint.checkpoints import Checkpoints
-    from transformer_cli.checkpoint.run_folder import RunFolder, name_of_run, open_checkpoint
-    from transformer_cli.checkpoint.trained_files import load_trained
-    from transformer_cli.config import load_stored_config
     from transformer_cli.training.initial_weights import checked_origin
 
     trained = load_trained(folder)
@@ -140,9 +136,6 @@ def _exit_lines(exits: dict[str, list[dict[str, str]]]) -> list[str]:
 
 def _usual_vocabulary(config: Config) -> int:
     """A vocabulary size for a config without one: exact for a synthetic task, usual for text."""
-    from transformer_cli.config import SequencesData
-    from transformer_cli.text.normalization import SPECIALS
-
     if isinstance(config.data, SequencesData):
         return config.data.num_symbols + len(SPECIALS)
     return 8000

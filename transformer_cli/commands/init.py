@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     EncodingOption,
@@ -20,13 +22,19 @@ from transformer_cli.commands.command_line import (
     require_run_name,
 )
 from transformer_cli.commands.output import show
+from transformer_cli.config import Config, FilesData
+from transformer_cli.config.loading import check_settings, load_stored_config, parse_yaml
+from transformer_cli.config.recipe import CorpusSize, InitialRun, held_out_for_test, held_out_share, recipe, words_of
+from transformer_cli.data.columns import facts_of
+from transformer_cli.data.sources.local_files import without_compression
+from transformer_cli.data.survey import Side, Survey, has_unknown_language, num_pairs_by_split, survey
+from transformer_cli.data.unknown_files import GivenFacts, files_of_splits_beside, require_no_config
 from transformer_cli.process.errors import CannotCreateError, UsageError
+from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import for_shell, on_one_line
-
-if TYPE_CHECKING:
-    from transformer_cli.config import Config, FilesData
-    from transformer_cli.config.recipe import CorpusSize, InitialRun
-    from transformer_cli.data.survey import Side, Survey
+from transformer_cli.storage import replace_file, staged_file
+from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.normalization import is_letter
 
 SHEET_AS_TSV = "transformer_cli.extensions.corpora.spreadsheets:sheet_as_tsv"
 # A model learns little from fewer pairs.
@@ -83,11 +91,6 @@ def init_command(
         raise UsageError("give one file or folder, or two text files")
     if output == Path("-"):
         raise UsageError("--output -: tfm init writes a file", hint="--output mine.yaml")
-    from transformer_cli.config.loading import check_settings, parse_yaml
-    from transformer_cli.config.recipe import recipe
-    from transformer_cli.data.survey import survey
-    from transformer_cli.data.unknown_files import GivenFacts, require_no_config
-    from transformer_cli.storage import replace_file
 
     if name is not None:
         require_run_name(name)
@@ -131,18 +134,11 @@ def init_command(
 
 
 def _initial_run(name: str) -> InitialRun:
-    from transformer_cli.checkpoint.run_folder import CONFIG_FILE
-    from transformer_cli.checkpoint.trained_files import find_run
-    from transformer_cli.config.loading import load_stored_config
-    from transformer_cli.config.recipe import InitialRun
-
     return InitialRun(name, load_stored_config(find_run(name) / CONFIG_FILE))
 
 
 def _require_direction(initial: InitialRun, found: Survey) -> None:
     """Refuse a corpus of other languages than those of the run that is trained further."""
-    from transformer_cli.text.languages import primary_language
-
     data = found.data
     wanted = tuple(map(primary_language, (data.source_language, data.target_language)))
     directions = [(one.source, one.target) for one in initial.config.data.directions]
@@ -161,9 +157,6 @@ def _sheet_as_table(path: Path, encoding: str | None, *, force: bool) -> Path | 
         CannotCreateError: there is such a file, and `force` is not given.
         UsageError: an encoding is given, which a spreadsheet states itself.
     """
-    from transformer_cli.process.imports import require_extra
-    from transformer_cli.storage import staged_file
-
     if path.suffix.lower() not in (".xlsx", ".xlsm") or not path.is_file():
         return None
     if encoding is not None:
@@ -215,8 +208,6 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def _name_of(paths: Sequence[str]) -> str:
     """The name of the run, from the names of the files."""
-    from transformer_cli.data.sources.local_files import without_compression
-
     bare = [without_compression(Path(path).absolute()) for path in paths]
     first = bare[0].name if Path(paths[0]).is_dir() else bare[0].stem
     if len(bare) == 2:
@@ -226,9 +217,6 @@ def _name_of(paths: Sequence[str]) -> str:
 
 
 def _size(found: Survey) -> CorpusSize:
-    from transformer_cli.config.recipe import CorpusSize, words_of
-    from transformer_cli.text.languages import has_spaces
-
     languages = found.data.source_language, found.data.target_language
     words = [
         words_of(side.num_words, side.num_characters, is_spaced=has_spaces(language))
@@ -250,17 +238,12 @@ def _size(found: Survey) -> CorpusSize:
 
 def _letters(side: Side) -> set[str]:
     """The letters of which each makes up more than a thousandth of all characters."""
-    from transformer_cli.text.normalization import is_letter
-
     least = side.characters.total() / 1000
     return {char.casefold() for char, count in side.characters.items() if is_letter(char) and count > least}
 
 
 def _pairs_of_splits(found: Survey, config: Config) -> dict[str, str]:
     """How many pairs each split will have, in words; a large corpus is not read again, so its numbers are shares."""
-    from transformer_cli.config.recipe import held_out_for_test, held_out_share
-    from transformer_cli.data.survey import num_pairs_by_split
-
     counts, about = found.num_pairs, ""
     total = counts["train"]
     if not found.has_splits and total <= _MAX_COUNTED_PAIRS:
@@ -275,8 +258,6 @@ def _pairs_of_splits(found: Survey, config: Config) -> dict[str, str]:
 
 
 def _lines(found: Survey, splits: Mapping[str, str]) -> list[str]:
-    from transformer_cli.data.columns import facts_of
-
     data, lines = found.data, []
     if found.columns:
         lines.append("columns:")
@@ -316,8 +297,6 @@ def _column(field: int | str | None) -> str:
 
 
 def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial: InitialRun | None) -> list[str]:
-    from transformer_cli.data.survey import has_unknown_language
-
     data, lines = found.data, [f"warning: {doubt}" for doubt in found.doubts]
     if has_unknown_language(data):
         lines.append(
@@ -346,8 +325,6 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str], initial:
 
 def _beside(paths: Sequence[str], found: Survey) -> list[str]:
     """That files for validation and test lie beside two text files, and how they are taken, too."""
-    from transformer_cli.data.unknown_files import files_of_splits_beside
-
     if len(paths) < 2 or not (names := files_of_splits_beside(paths[0], paths[1], found.data)):
         return []
     languages = f"--source-language {found.data.source_language} --target-language {found.data.target_language}"

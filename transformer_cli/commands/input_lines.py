@@ -13,6 +13,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from transformer_cli.commands.output import STANDARD, descriptor_of
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.data.sources.lines import (
     UTF_16_FOUND,
     UTF_16_MARKS,
@@ -21,7 +22,6 @@ from transformer_cli.data.sources.lines import (
     refuse_carriage_returns,
     refuse_utf_16,
 )
-from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import (
     DataError,
     MissingInputError,

@@ -15,7 +15,9 @@ from transformer_cli.commands.command_line import (
     ToOption,
     set_option,
 )
+from transformer_cli.commands.input_lines import check_given_pairs, given_pairs
 from transformer_cli.commands.output import opened_output
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.signals import ended_after
 
@@ -30,10 +32,8 @@ def likelihood_command(
     as_json: JsonOption = False,
 ) -> None:
     """Print how probable given translations are. For each line: log-probability, tab, number of tokens."""
-    from transformer_cli.commands.input_lines import check_given_pairs, given_pairs
     from transformer_cli.decoding.given_pairs import pair_likelihoods
     from transformer_cli.decoding.loading import load_run
-    from transformer_cli.decoding.translator import WINDOW_LINES
 
     check_given_pairs(source, target)
     translator = load_run(run, overrides or [], command="likelihood").translator.towards(to, from_)

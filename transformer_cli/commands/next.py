@@ -20,13 +20,14 @@ from transformer_cli.commands.command_line import (
 )
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.messages import on_one_line
+from transformer_cli.process.messages import on_one_line, terminal_width
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import is_blank
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from transformer_cli.decoding import Translator
-    from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +67,6 @@ def _bar_width(names: Iterable[str]) -> int:
     """Width of the bars in columns: 40, or less if a narrow terminal needs the room for numbers and symbols."""
     from tqdm.utils import disp_len
 
-    from transformer_cli.process.messages import terminal_width
-
     num_columns = terminal_width(sys.stdout) or 1000
     longest = max((disp_len(on_one_line(name)) for name in names), default=0)
     return max(4, min(40, num_columns - longest - len("  0.0000") - 4))
@@ -81,8 +80,6 @@ def next_token_probabilities(translator: Translator, source: str, prefix: str) -
     Raises:
         UsageError: the source is blank.
     """
-    from transformer_cli.text.normalization import is_blank
-
     pipeline = translator.pipeline
     text = pipeline.normalize_source(source)
     if is_blank(text):

@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE, CONVERTED, LOCK_FILE, SHORTLIST_FILE, RunFolder
+from transformer_cli.config import load_stored_config
 from transformer_cli.process.errors import (
     CannotCreateError,
     StorageError,
@@ -28,8 +30,10 @@ from transformer_cli.process.errors import (
     TryAgainError,
     UsageError,
 )
-from transformer_cli.process.messages import escaped, escaped_in_json, for_shell, on_one_line
+from transformer_cli.process.messages import escaped, escaped_in_json, fitted, for_shell, on_one_line, terminal_width
 from transformer_cli.process.signals import cleaned_up, ended_after
+from transformer_cli.storage import is_read_only_disk, require_folder_of, require_place, staged_file
+from transformer_cli.storage.filesystem import NO_SPACE, size_in_words
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.loading import LoadedRun
@@ -86,8 +90,6 @@ _COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
 
 def fitting(lines: Iterable[str]) -> list[str]:
     """The lines of a table, cut where a terminal would wrap them; a file or a pipe gets them whole."""
-    from transformer_cli.process.messages import fitted, terminal_width
-
     num_columns = terminal_width(sys.stdout)
     return [fitted(line, num_columns) for line in lines]
 
@@ -122,7 +124,6 @@ def check_output(path: Path | None) -> None:
     if path is None or descriptor_of(path) is not None:
         return
     _require_no_part_of_run(path)
-    from transformer_cli.storage import is_read_only_disk, require_folder_of, require_place
 
     require_folder_of(path)
     if path.is_dir():
@@ -169,10 +170,6 @@ def _require_no_part_of_run(path: Path) -> None:
 
 def _names_in_run(folder: Path) -> set[str]:
     """The names of the files and folders of a run; none if the folder holds no run."""
-    from transformer_cli.checkpoint.run_folder import CONVERTED, LOCK_FILE, RunFolder
-    from transformer_cli.decoding.checks.quality import CALIBRATION_FILE
-    from transformer_cli.decoding.shortlist import FILE_NAME
-
     run = RunFolder(folder)
     if not run.is_begun():
         return set()
@@ -184,7 +181,7 @@ def _names_in_run(folder: Path) -> set[str]:
         run.given_folder,
     )
     converted = (one.name for one in folder.glob(f"{CONVERTED}*"))
-    return {LOCK_FILE, CALIBRATION_FILE, FILE_NAME, *(one.name for one in own), *converted}
+    return {LOCK_FILE, CALIBRATION_FILE, SHORTLIST_FILE, *(one.name for one in own), *converted}
 
 
 def require_other_file(output: Path | None, given: os.stat_result, name: str) -> None:
@@ -218,7 +215,6 @@ def require_no_corpus(output: Path | None, loaded: "LoadedRun") -> None:
     """
     if output is None or not output.is_file():
         return
-    from transformer_cli.config import load_stored_config
     from transformer_cli.data.sources.corpus import local_files
 
     for run in (member.run for member in loaded.members):
@@ -254,8 +250,6 @@ def write_and_tell(path: Path, content: bytes, more: str = "") -> None:
         content: of the file.
         more: what the log line says after the size.
     """
-    from transformer_cli.storage.filesystem import size_in_words
-
     with opened_output(path) as write:
         write(content)
     logger.info("wrote %s (%s)%s", path, size_in_words(len(content)), more)
@@ -330,8 +324,6 @@ def _opened(path: Path, number: int | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _staged(path: Path) -> Iterator[Any]:
-    from transformer_cli.storage import staged_file
-
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     with staged_file(target, is_swept=True) as unfinished, unfinished.open("wb") as file:
         _take_over(target, unfinished)
@@ -359,7 +351,6 @@ def _take_over(target: Path, unfinished: Path) -> None:
 
 def _writing(file: Any, path: Path) -> Write:
     """A function that writes all bytes to a file at once, and whose errors name the path."""
-    from transformer_cli.storage.filesystem import NO_SPACE
 
     def write(data: bytes) -> None:
         rest = memoryview(data)

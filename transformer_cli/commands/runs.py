@@ -7,19 +7,20 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from transformer_cli.checkpoint.recorded_series import Comparison, Curve, compare_runs
+from transformer_cli.checkpoint.run_folder import RunFolder, name_of_run
+from transformer_cli.checkpoint.runs import Pruned, RunOverview, list_runs, prune
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, in_columns, show
 from transformer_cli.process.errors import StorageError, TryAgainError, UsageError
 from transformer_cli.process.messages import on_one_line
-
-if TYPE_CHECKING:
-    from transformer_cli.checkpoint.recorded_series import Comparison, Curve
-    from transformer_cli.checkpoint.runs import Pruned, RunOverview
+from transformer_cli.storage.filesystem import size_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +86,6 @@ def prune_command(
 
 def show_list(folder: Path, *, as_json: bool) -> None:
     """Print one row for each run of a folder."""
-    from transformer_cli.checkpoint.runs import list_runs
-
     found = list_runs(folder)
     heads = ("run", "state", "step", "best", "at step", "size", "saved", "languages")
     rows = [heads, *map(_row, found)]
@@ -106,9 +105,6 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
     Raises:
         UsageError: fewer than two different runs are named.
     """
-    from transformer_cli.checkpoint.recorded_series import compare_runs
-    from transformer_cli.checkpoint.run_folder import name_of_run
-
     folders = _run_folders(names, runs_folder)
     if len(folders) < 2:
         found_one = f"only {name_of_run(folders[0], runs_folder)}" if folders else "no run"
@@ -157,9 +153,6 @@ def prune_runs(
         UsageError: it is not confirmed, and the answer is no or there is no terminal to ask at.
         StorageError, TryAgainError: of the first run that could not be pruned; what was done to the others is printed before.
     """
-    from transformer_cli.checkpoint.run_folder import name_of_run
-    from transformer_cli.checkpoint.runs import prune
-
     folders = _run_folders(names, runs_folder)
     settings = {"keep_last": keep_last, "keep_best": keep_best}
     planned = [prune(folder, **settings, is_dry_run=True) for folder in folders]
@@ -196,8 +189,6 @@ def prune_runs(
 
 
 def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
-    from transformer_cli.storage.filesystem import size_in_words
-
     size = size_in_words(sum(one.freed_bytes for one in planned))
     noun = "checkpoint" if num_deleted == 1 else "checkpoints"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -212,9 +203,6 @@ def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
 
 
 def _pruned_line(one: Pruned, verb: str, runs_folder: Path) -> str:
-    from transformer_cli.checkpoint.run_folder import name_of_run
-    from transformer_cli.storage.filesystem import size_in_words
-
     deleted = ", ".join(map(str, sorted(one.deleted)))
     kept = ", ".join(map(str, sorted(one.kept))) or "none"
     what = f"{verb} steps {deleted} ({size_in_words(one.freed_bytes)})" if deleted else "nothing to delete"
@@ -223,9 +211,6 @@ def _pruned_line(one: Pruned, verb: str, runs_folder: Path) -> str:
 
 def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
     """The folder of each run, once; a name may also be the path of one of its checkpoints."""
-    from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.checkpoint.trained_files import find_run
-
     folders: dict[Path, Path] = {}
     for name in names:
         found = find_run(name, runs_folder)
@@ -235,8 +220,6 @@ def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
 
 
 def _row(run: RunOverview) -> tuple[str, ...]:
-    from transformer_cli.storage.filesystem import size_in_words
-
     saved = None if run.saved_at is None else time.localtime(run.saved_at / 1000)
     return (
         run.name,

@@ -17,11 +17,13 @@ from transformer_cli.commands.command_line import (
     ScoresOption,
     SignificanceOption,
 )
+from transformer_cli.commands.input_lines import check_input, opened_lines
 from transformer_cli.commands.output import STANDARD, fitting, show
+from transformer_cli.config.schema import SCORES_BY_DEFAULT, ScoreName
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.text import languages
 
 if TYPE_CHECKING:
-    from transformer_cli.config.schema import ScoreName
     from transformer_cli.evaluation.metrics import Measurement, Score
 
 logger = logging.getLogger(__name__)
@@ -190,8 +192,6 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
     Raises:
         UsageError: there is no such score.
     """
-    from transformer_cli.config.schema import SCORES_BY_DEFAULT, ScoreName
-
     if names is None:
         return SCORES_BY_DEFAULT
     known = {str(name): name for name in get_args(ScoreName)}
@@ -225,8 +225,6 @@ def target_language(given: str) -> str:
     Raises:
         UsageError: it is neither a code nor a known name.
     """
-    from transformer_cli.text import languages
-
     code = languages.language_code(given.strip()) or languages.named_language(given)
     if code is None:
         similar = difflib.get_close_matches(given.strip().casefold(), languages.LANGUAGE_OF_NAME, n=1, cutoff=0.8)
@@ -251,8 +249,6 @@ def given_lines(path: Path, taker: str) -> list[str]:
     Args:
         taker: the command or option that takes the file, for messages.
     """
-    from transformer_cli.commands.input_lines import check_input, opened_lines
-
     if path != STANDARD:
         check_input(path, taker)
     with opened_lines(path) as batches:

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.command_line import JsonOption, RunOption
+from transformer_cli.commands.output import show
+from transformer_cli.config.decoding import ShortlistConfig
+from transformer_cli.config.loading import load_stored_config
+from transformer_cli.data.pairs import read_validation_pairs
+from transformer_cli.data.sources.corpus import local_files
 from transformer_cli.process.errors import MissingInputError, UsageError
 from transformer_cli.process.messages import for_shell
+from transformer_cli.storage import replace_file, require_place
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.data.encoded import EncodedCorpus
     from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.decoding.shortlist import Shortlist
@@ -29,8 +35,6 @@ def shortlist_command(
     as_json: JsonOption = False,
 ) -> None:
     """Learn which target tokens a sentence may need, for faster translation with decoding.shortlist. Say what it costs."""
-    from transformer_cli.commands.output import show
-
     facts = learned_shortlist(run, pairs)
     lines = [f"{name.replace('_', ' '):<32}{_shown(value)}" for name, value in facts.items()]
     folder = Path(facts["shortlist"]).parent
@@ -50,7 +54,6 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
         MissingInputError: their file is gone.
         CannotCreateError: the folder of the run may not be written.
     """
-    from transformer_cli.config.decoding import ShortlistConfig
     from transformer_cli.data.lexical_translations import learn_lexicon
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.shortlist import (
@@ -59,7 +62,6 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
         shortlist_content,
         shortlist_path,
     )
-    from transformer_cli.storage import replace_file, require_place
 
     on_cpu = ["runtime.device=cpu", "decoding.engine=torch", "decoding.shortlist=null"]
     loaded = load_run(run, on_cpu)
@@ -86,7 +88,6 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
 
 def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":
     """The training pairs of a run as token ids."""
-    from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.data.encoded import EncodedCorpus
     from transformer_cli.data.preparation import TRAIN, num_corpora
 
@@ -110,8 +111,6 @@ def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":
 
 def _hint_without_pairs(loaded: "LoadedRun", run: "RunFolder") -> str:
     """What to do where the prepared pairs are not there: the corpus may be there, or on another machine."""
-    from transformer_cli.config.loading import load_stored_config
-    from transformer_cli.data.sources.corpus import local_files
     from transformer_cli.decoding.shortlist import shortlist_path
     from transformer_cli.evaluation.held_out_text import whose_data_are_missing
 
@@ -127,8 +126,6 @@ def _hint_without_pairs(loaded: "LoadedRun", run: "RunFolder") -> str:
 
 def _compared(loaded: "LoadedRun", shortlist: "Shortlist") -> dict[str, Any]:
     """What the shortlist does to the validation sentences: candidates, references within it, and other translations."""
-    from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.data.pairs import read_validation_pairs
     from transformer_cli.data.preparation import VALIDATION
     from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 

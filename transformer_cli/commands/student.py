@@ -23,6 +23,7 @@ from transformer_cli.commands.command_line import (
     set_option,
     text_option,
 )
+from transformer_cli.commands.output import show
 
 StudentStep = Literal["corpus", "translate", "choose", "align", "train", "shortlist", "calibrate", "export", "measure"]
 STEPS: tuple[StudentStep, ...] = get_args(StudentStep)
@@ -96,7 +97,6 @@ def student_command(
 ) -> None:
     """Train a small model on the translations of another one, and measure both. The same command continues after an interruption."""
     # The help does not wait for the modules that do the work.
-    from transformer_cli.commands.output import show
     from transformer_cli.commands.student_way import known_steps, opened_way
 
     wanted = known_steps(steps)

@@ -30,6 +30,7 @@ from transformer_cli.commands.translate_lines import TranslateOptions, translate
 from transformer_cli.commands.unfinished_output import opened_unfinished
 from transformer_cli.config import Config, FilesData, HubData, to_yaml
 from transformer_cli.config.data import Direction, NoiseConfig
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.data.pairs import CleaningReport, SentencePair
 from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
@@ -37,7 +38,6 @@ from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.given_pairs import PairAligner, pair_likelihoods
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.storage import replace_file

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_cli.checkpoint.recorded_series import finite, read_series
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import ConfigOption, Overrides, set_option
+from transformer_cli.config import SequencesData, load_config
+from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.process import plain_form
 from transformer_cli.process.messages import for_shell
 
@@ -34,8 +38,6 @@ def train_command(
 ) -> None:
     """Train a model, or continue its training. A run of the same name goes on where it stopped."""
     from transformer_cli.commands.progress_bar import progress_bars
-    from transformer_cli.config import SequencesData, load_config
-    from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
     from transformer_cli.training.run import train
 
     settings = load_config(config, overrides or [])
@@ -95,9 +97,6 @@ _LEAST_FALL = 0.05
 
 def _how_poor(run: TrainedRun) -> str:
     """That many translations of a run will be wrong, if its best score on the validation sentences says so; else empty."""
-    from transformer_cli.checkpoint.recorded_series import finite, read_series
-    from transformer_cli.checkpoint.run_folder import RunFolder
-
     series = read_series(RunFolder(run.folder).metrics_file)
     bleu, chrf = (finite(series.validation.get(name, {})).values() for name in ("bleu", "chrf"))
     best = max(bleu, default=_LOW_BLEU)
@@ -117,9 +116,6 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
         options: those that choose a direction, with a space before each.
         begun_from: the run whose weights it began with, if it was fine-tuned.
     """
-    from transformer_cli.checkpoint.recorded_series import finite, read_series
-    from transformer_cli.checkpoint.run_folder import RunFolder
-
     if poor := _how_poor(run):
         series = read_series(RunFolder(run.folder).metrics_file)
         if begun_from is not None:  # the run that it began from decides most

@@ -33,6 +33,7 @@ from transformer_cli.commands.output import (
     require_other_file,
 )
 from transformer_cli.config import SequencesData
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.decoding import (
     LineDetails,
     PartDetails,
@@ -45,7 +46,6 @@ from transformer_cli.decoding.checks.quality import Drift, read_quality
 from transformer_cli.decoding.details import UnknownReplacement, pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Alternative, GlossaryUse, Line
-from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import escaped, escaped_in_json, for_shell
 from transformer_cli.process.signals import ended_after

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from transformer_cli import __version__
+from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE
 from transformer_cli.commands.output import opened_output
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.checks.quality import CALIBRATION_FILE
 from transformer_cli.decoding.loading import LoadedRun
 from transformer_cli.decoding.shortlist import shortlist_path
 from transformer_cli.decoding.translation import Line

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import name_of_run
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     BeamOption,
@@ -27,6 +29,7 @@ from transformer_cli.commands.command_line import (
     check_page_name,
     set_option,
 )
+from transformer_cli.commands.input_lines import opened_stream, pieces_of_stream
 from transformer_cli.commands.output import (
     STANDARD,
     check_output,
@@ -42,13 +45,20 @@ from transformer_cli.commands.score import (
     intervals,
     score_lines,
 )
+from transformer_cli.config import DecodingConfig, FilesData, SequencesData, SplitName
+from transformer_cli.config.data import Direction, FileCorpus
+from transformer_cli.config.schema import SCORES_BY_DEFAULT
+from transformer_cli.config.section import flat_settings
+from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.data.selection import first_of_each_direction
+from transformer_cli.data.sources.corpus import read_pairs
+from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error, cut_lines, decode_pairs, read_lines
+from transformer_cli.data.sources.local_files import pair_lines
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.storage import checksum, require_name_in_utf8, require_replaceable_folder, staged_folder
 
 if TYPE_CHECKING:
-    from transformer_cli.config import DecodingConfig, SplitName
-    from transformer_cli.config.data import Direction
-    from transformer_cli.data.pairs import ReadingReport, SentencePair
     from transformer_cli.decoding import Translator
     from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.evaluation import ValidationReport
@@ -128,7 +138,6 @@ def validate_command(
     """Score a run on held-out text. Loss, perplexity, BLEU, chrF, TER and more, with intervals."""
     _check_options(split, source, reference, against, significance, report, write)
     from transformer_cli.commands.sentence_progress import sentence_progress
-    from transformer_cli.config.schema import SCORES_BY_DEFAULT
     from transformer_cli.decoding.comet import load_comet
     from transformer_cli.decoding.engine import ExplainingEngine
     from transformer_cli.decoding.loading import load_run
@@ -220,14 +229,10 @@ def _check_options(
     check_page_name("--report", report)
     check_significance(significance, has_other=against is not None)
     if against is not None and not Path(against).is_file():
-        from transformer_cli.checkpoint.trained_files import find_run
-
         find_run(against)
     if report is not None:
         check_output(report)
     if write is not None:
-        from transformer_cli.storage import require_replaceable_folder
-
         require_replaceable_folder(write, RECORD, "one of tfm validate --write", other=_OTHER_FOLDER)
         for read in (source, reference, Path(against or "")):
             if read is not None and read.is_file() and read.resolve().is_relative_to(write.resolve()):
@@ -278,7 +283,6 @@ def pairs_to_score(
     Raises:
         DataError: the run has no such split, or the files do not fit together.
     """
-    from transformer_cli.data.selection import first_of_each_direction
     from transformer_cli.evaluation.held_out_text import pairs_of_split
 
     if source and reference:
@@ -327,8 +331,6 @@ def _check_earlier_texts(folder: Path, facts: Mapping[str, Any], names: Sequence
     Raises:
         CannotCreateError: the folder has the texts of another run, split, direction or setting.
     """
-    from transformer_cli.config import DecodingConfig
-
     record = folder / RECORD
     if not record.is_file():
         return
@@ -352,8 +354,6 @@ def _write_texts(
     figures: Mapping[str, Any],
 ) -> None:
     """Write sources, references and translations as text files whose lines belong together, and the figures."""
-    from transformer_cli.storage import checksum, staged_folder
-
     num_joined = 0
     checksums: dict[str, str] = {}
     is_replaced = (folder / RECORD).exists()
@@ -386,7 +386,6 @@ def _shown(
     is_split: bool,
 ) -> tuple[dict[str, Any], list[str]]:
     """What --json prints, and the lines of the table."""
-    from transformer_cli.config import SequencesData
     from transformer_cli.evaluation.validation import exact_match_table, exact_matches
 
     rows = exact_matches(loaded.translator, loaded.config) if is_split else []
@@ -406,9 +405,6 @@ def _shown(
 
 def _facts(loaded: LoadedRun, held_out: str) -> dict[str, str]:
     """What was measured, and with which settings; settings that nobody changes often are told only if changed."""
-    from transformer_cli.checkpoint.run_folder import name_of_run
-    from transformer_cli.config import DecodingConfig
-
     decoding = loaded.config.decoding
     facts = {
         "run": " + ".join(name_of_run(member.folder) for member in loaded.members),
@@ -428,8 +424,6 @@ def _facts(loaded: LoadedRun, held_out: str) -> dict[str, str]:
 
 
 def _settings_of(decoding: DecodingConfig) -> dict[str, Any]:
-    from transformer_cli.config.section import flat_settings
-
     return flat_settings(decoding.model_dump(mode="json", exclude_none=True))
 
 
@@ -480,9 +474,6 @@ def _pairs_of_files(source: Path, reference: Path, languages: Direction) -> list
     Raises:
         DataError: they have different numbers of lines, or none, or are not UTF-8.
     """
-    from transformer_cli.data.pairs import ReadingReport
-    from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
-
     report = ReadingReport()
     try:
         if _is_stream(source) or _is_stream(reference):
@@ -498,11 +489,6 @@ def _pairs_of_files(source: Path, reference: Path, languages: Direction) -> list
 
 
 def _pairs_on_disk(source: Path, reference: Path, languages: Direction, report: ReadingReport) -> list[SentencePair]:
-    from transformer_cli.config import FilesData
-    from transformer_cli.config.data import FileCorpus
-    from transformer_cli.data.sources.corpus import read_pairs
-    from transformer_cli.storage import require_name_in_utf8
-
     paths = str(source.absolute()), str(reference.absolute())
     for path in paths:
         require_name_in_utf8(path)
@@ -522,10 +508,6 @@ def _is_stream(path: Path) -> bool:
 
 
 def _pairs_of_streams(source: Path, reference: Path, report: ReadingReport) -> list[SentencePair]:
-    from transformer_cli.data.pairs import SentencePair
-    from transformer_cli.data.sources.lines import decode_pairs
-    from transformer_cli.data.sources.local_files import pair_lines
-
     if _descriptor(source) is not None and _descriptor(source) == _descriptor(reference):
         raise UsageError(
             f"--source {source} and --reference {reference} name the same input",
@@ -543,9 +525,6 @@ def _pairs_of_streams(source: Path, reference: Path, report: ReadingReport) -> l
 
 
 def _raw_lines(path: Path, opened: ExitStack) -> Iterator[bytes | None]:
-    from transformer_cli.commands.input_lines import opened_stream, pieces_of_stream
-    from transformer_cli.data.sources.lines import cut_lines, read_lines
-
     if not _is_stream(path):
         return read_lines(path)
     number = _descriptor(path)

@@ -9,13 +9,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import (
+    CALIBRATION_FILE,
+    CHECKPOINTS,
+    CONVERTED,
+    LOCK_FILE,
+    SHORTLIST_FILE,
+    RunFolder,
+)
+from transformer_cli.checkpoint.trained_files import find_run, load_weights, read_trained_files
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption, RunOption
 from transformer_cli.commands.output import show
+from transformer_cli.config import load_stored_config
+from transformer_cli.config.decoding import ShortlistConfig
 from transformer_cli.process.errors import (
     ConfigError,
     DataError,
@@ -26,6 +37,9 @@ from transformer_cli.process.errors import (
 )
 from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import for_shell
+from transformer_cli.storage import SIGNATURE_NAME, damage_of, open_sealed
+from transformer_cli.storage.filesystem import parse_json, size_in_words
+from transformer_cli.storage.writing import broken_json_lines, is_running
 
 _EXPORT = "transformer_cli.extensions.exchange.exported_files"
 
@@ -143,9 +157,6 @@ def verification(name: str | None) -> Verification:
         StorageError: the folder cannot be read.
         DataError: an export has no checksums, because an earlier version made it.
     """
-    from transformer_cli.checkpoint.run_folder import CHECKPOINTS
-    from transformer_cli.checkpoint.trained_files import find_run
-
     if name is not None and resolve_name(f"{_EXPORT}:is_export")(Path(name)):
         exported = resolve_name(f"{_EXPORT}:check_export")(Path(name))
         return Verification(Path(name), [Checked(Path(name), "export", *exported)])
@@ -162,11 +173,6 @@ def verification(name: str | None) -> Verification:
 
 def _check_run(found: Verification) -> None:
     """Check each checkpoint and converted model of a run, then its other files."""
-    from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONVERTED, LOCK_FILE, RunFolder
-    from transformer_cli.decoding.checks.quality import CALIBRATION_FILE
-    from transformer_cli.decoding.shortlist import FILE_NAME
-    from transformer_cli.storage import SIGNATURE_NAME
-
     run = RunFolder(found.place)
     for name in _names(run.checkpoints_folder):
         path = run.checkpoints_folder / name
@@ -176,7 +182,7 @@ def _check_run(found: Verification) -> None:
             found.unknown.append(f"{CHECKPOINTS}/{name}")
     sound = next((one.folder for one in found.checked if not one.problems), None)
     logs = (run.metrics_file, run.learning_file, run.log_file, run.environment_file, run.seen_words_file)
-    single = {run.config_file.name, CALIBRATION_FILE, FILE_NAME, *(one.name for one in logs)}
+    single = {run.config_file.name, CALIBRATION_FILE, SHORTLIST_FILE, *(one.name for one in logs)}
     folders = run.tensorboard_folder, run.data_folder, run.given_folder
     known = {LOCK_FILE, SIGNATURE_NAME, CHECKPOINTS, *(one.name for one in folders)}
     for name in _names(run.path):
@@ -202,8 +208,6 @@ def _names(folder: Path) -> list[str]:
 
 def _checked_checkpoint(folder: Path) -> Checked:
     """Every file against the manifest; then config, tokenizers and state are read, and the weights loaded."""
-    from transformer_cli.checkpoint.trained_files import load_weights, read_trained_files
-
     checked = _checked_sealed(folder, "checkpoint")
     if not checked.problems:
         try:
@@ -216,8 +220,6 @@ def _checked_checkpoint(folder: Path) -> Checked:
 
 
 def _checked_sealed(folder: Path, what: str) -> Checked:
-    from transformer_cli.storage import damage_of, open_sealed
-
     checked = Checked(folder, what)
     if folder.is_symlink():
         checked.problems.append(f"{folder}: a symbolic link, where a folder is expected")
@@ -236,18 +238,14 @@ def _unreadable(path: Path, checkpoint: Path | None) -> list[str]:
     Args:
         checkpoint: a sound one of the run, whose tokenizers a shortlist must fit.
     """
-    from transformer_cli.config import load_stored_config
-    from transformer_cli.decoding.checks.quality import CALIBRATION_FILE, read_quality
-    from transformer_cli.decoding.shortlist import FILE_NAME
-    from transformer_cli.storage.filesystem import parse_json
-    from transformer_cli.storage.writing import broken_json_lines, is_running
+    from transformer_cli.decoding.checks.quality import read_quality
 
     try:
         if path.suffix == ".yaml":
             load_stored_config(path)
         elif path.name == CALIBRATION_FILE:
             read_quality(path.parent)
-        elif path.name == FILE_NAME:
+        elif path.name == SHORTLIST_FILE:
             return _wrong_shortlist(path, checkpoint)
         elif path.suffix == ".json":
             parse_json(path.read_bytes(), str(path))
@@ -268,8 +266,6 @@ def _wrong_shortlist(path: Path, checkpoint: Path | None) -> list[str]:
     Raises:
         DataError, MissingInputError: as of `load_shortlist`.
     """
-    from transformer_cli.checkpoint.trained_files import read_trained_files
-    from transformer_cli.config.decoding import ShortlistConfig
     from transformer_cli.decoding.shortlist import load_shortlist
 
     if checkpoint is None:
@@ -294,8 +290,6 @@ def check_signatures(found: Verification, public_key: Path | None) -> None:
         MissingInputError: there is no such file.
         DataError: the file is no public key.
     """
-    from transformer_cli.storage import SIGNATURE_NAME
-
     places: list[Verification | Checked] = [*found.checked]
     if all(one.folder != found.place for one in found.checked):
         places.append(found)
@@ -336,8 +330,6 @@ def _require_key(public_key: Path) -> None:
 
 def _wrong_signature(folder: Path, public_key: Path) -> str | None:
     """Why the signature of a folder does not hold; None: it holds."""
-    from transformer_cli.storage import SIGNATURE_NAME
-
     # The library logs to the root logger what is raised here anyway.
     logging.getLogger("model_signing").setLevel(logging.CRITICAL)
     signature = folder / SIGNATURE_NAME
@@ -362,7 +354,7 @@ def _wrong_signature(folder: Path, public_key: Path) -> str | None:
 def _lines(found: Verification) -> Iterator[str]:
     yield f"{found.place}: {', '.join(_kinds(found.checked))}"
     for one in found.checked:
-        files = f"{one.num_files} files, {_size(one.num_bytes)}"
+        files = f"{one.num_files} files, {size_in_words(one.num_bytes)}"
         signed = f", signature {one.signature}" if one.signature else ""
         where = one.folder if one.folder == found.place else one.folder.relative_to(found.place)
         yield f"  {f'{where}':<32}  {'NOT SOUND' if one.problems else f'sound: {files}'}{signed}"
@@ -385,9 +377,3 @@ def _kinds(checked: Sequence[Checked]) -> list[str]:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _size(num_bytes: int) -> Any:
-    from transformer_cli.storage.filesystem import size_in_words
-
-    return size_in_words(num_bytes)

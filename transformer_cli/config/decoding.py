@@ -12,6 +12,8 @@ TokenLimit = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 LengthRatio = Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
 MBR_SAMPLES = 32
 """Number of candidates of `decoding.mbr` with samples, unless it is given."""
+WINDOW_LINES = 2000
+"""Lines that are read before the first is translated: sorted by length, they need little padding."""
 
 
 class SamplingConfig(Section):

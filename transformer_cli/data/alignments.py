@@ -5,11 +5,7 @@ counted from 0. Words are what white space separates.
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.process.errors import DataError
@@ -122,16 +118,3 @@ def links_of_tokens(
         for target in token_positions[1].get(target_word, ())
     }
     return [position for link in sorted(found) for position in link]
-
-
-def linked_positions(links: Sequence[NDArray[np.integer]], shape: tuple[int, int, int]) -> NDArray[np.bool_]:
-    """(B, T, S) bool: True where a target position is linked to a source position.
-
-    Args:
-        links: of each pair, as `links_of_tokens` lists them.
-        shape: B, T and S.
-    """
-    found = np.zeros(shape, bool)
-    for row, pair_links in enumerate(links):
-        found[row, pair_links[0::2], pair_links[1::2]] = True
-    return found

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import Config, NoiseConfig, TrainingConfig
-from transformer_cli.data.alignments import linked_positions
 from transformer_cli.data.encoded import EncodedCorpus, TokenPair
 from transformer_cli.data.order import (
     EpochOrder,
@@ -317,7 +316,7 @@ class StoredUpdates:
         )
         if links is not None:
             shape = *batch.target_ids.shape, batch.source_ids.size(1)
-            batch = replace(batch, alignment=torch.from_numpy(linked_positions(links, shape)))
+            batch = replace(batch, alignment=torch.from_numpy(_linked_positions(links, shape)))
         return batch.pin_memory() if self.pin_memory else batch
 
 
@@ -557,3 +556,16 @@ def _fill(items: Iterator[Any], waiting: queue.Queue[Any], is_stopped: threading
             with suppress(queue.Full):
                 waiting.put(item, timeout=0.1)
                 break
+
+
+def _linked_positions(links: Sequence[NDArray[np.integer]], shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """(B, T, S) bool: True where a target position is linked to a source position.
+
+    Args:
+        links: of each pair, as `links_of_tokens` lists them.
+        shape: B, T and S.
+    """
+    found = np.zeros(shape, bool)
+    for row, pair_links in enumerate(links):
+        found[row, pair_links[0::2], pair_links[1::2]] = True
+    return found

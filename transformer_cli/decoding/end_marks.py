@@ -10,12 +10,12 @@ from transformer_cli.decoding.translation import SourceText, Translation, with_a
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import as_inner_part
 from transformer_cli.text.spans import has_span_sign
+from transformer_cli.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.line_form import LineForm
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.decoding.translator import Translator
-    from transformer_cli.text.tokenizer import Tokenizer
 
 _WORD = re.compile(r"[^\W\d_]+")
 _ENDS_WITH_WORD = re.compile(r"(?:\A|\s)[\w'\u2019-]*\w\Z")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.decoding.details import (
     Span,
     alignment_units,
@@ -28,7 +29,7 @@ from transformer_cli.decoding.details import (
 from transformer_cli.decoding.engine import ExplainingEngine, Explanation, Request, TokenIds
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import Link
-from transformer_cli.decoding.translator import WINDOW_LINES, Translator
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces

@@ -2,16 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.config import SamplingConfig
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
-
-if TYPE_CHECKING:
-    from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding.translator import Translator
 
 # Those of sacrebleu: the longest n-grams of characters, and how much more recall weighs than precision.
 CHAR_ORDER = 6

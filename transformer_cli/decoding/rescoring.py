@@ -7,17 +7,14 @@ Sources: Li and Jurafsky 2016, "Mutual Information and Diverse Decoding Improve 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from transformer_cli.config import RescoreKind, RescoringConfig
+from transformer_cli.config import Direction, RescoreKind, RescoringConfig
+from transformer_cli.decoding.checks.reverse_reading import Reader
+from transformer_cli.decoding.engine import Hypothesis, Request
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text.languages import primary_language
-
-if TYPE_CHECKING:
-    from transformer_cli.config import Direction
-    from transformer_cli.decoding.checks.reverse_reading import Reader
-    from transformer_cli.decoding.engine import Hypothesis, Request
-    from transformer_cli.decoding.translator import Translator
 
 
 class Rescorer(NamedTuple):

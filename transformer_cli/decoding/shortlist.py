@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import SHORTLIST_FILE, RunFolder
 from transformer_cli.config.decoding import ShortlistConfig
 from transformer_cli.decoding.engine import SpecialIds, TokenIds
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text import Tokenizer
 
-FILE_NAME = "shortlist.npz"
 MOST_BEST = 250
 """How many translations of each source token the file holds; `decoding.shortlist.best` may use fewer."""
 _ARRAYS = ("starts", "translations", "by_frequency", "vocabularies")
@@ -116,7 +115,7 @@ def shortlist_path(checkpoint: Path) -> Path:
     """Where the shortlist of a checkpoint lies: in the run folder; beside a checkpoint that was copied elsewhere."""
     run = RunFolder.containing(checkpoint)
     folder = checkpoint.absolute()
-    return folder.with_name(f"{folder.name}.{FILE_NAME}") if run is None else run.path / FILE_NAME
+    return folder.with_name(f"{folder.name}.{SHORTLIST_FILE}") if run is None else run.path / SHORTLIST_FILE
 
 
 def load_shortlist(path: Path, settings: ShortlistConfig, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:

@@ -8,6 +8,7 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.decoding.checks.brackets import BRACKET, lost_brackets, pieces_around_brackets
 from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
@@ -75,8 +76,6 @@ if TYPE_CHECKING:  # a translation with another library does not wait for PyTorc
 
 logger = logging.getLogger(__name__)
 
-# Lines that are read before the first is translated: sorted by length, they need little padding.
-WINDOW_LINES = 2000
 MAX_SHOWN_LINES = 5
 """In a message."""
 

@@ -316,7 +316,7 @@ class DamagedError(DataError):
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class ListedFile(_Strict):
@@ -711,14 +711,14 @@ def require_finite(tensors: Mapping[str, Tensor], origin: str) -> None:
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     dtype: Annotated[str, Field(max_length=8)]
     shape: Annotated[list[Annotated[int, Field(ge=0, le=2**40)]], Field(max_length=8)]
     data_offsets: Annotated[list[Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=2)]
 
 
-_HEADER = TypeAdapter(dict[str, _Entry])
+_HEADER = TypeAdapter(dict[str, _Entry], config=ConfigDict(defer_build=True))
 
 
 def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:

@@ -5,13 +5,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
+from transformer_cli.config import Direction
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.letters import has_letter_as_name
-
-if TYPE_CHECKING:  # the names of languages do not wait for the schema
-    from transformer_cli.config import Direction
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""

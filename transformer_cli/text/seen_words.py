@@ -18,15 +18,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import accumulate, combinations, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces, is_plain, plain_words, primary_language
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
 from transformer_cli.text.spans import SpanKind, find_spans, masked
-
-if TYPE_CHECKING:
-    from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE
 from transformer_cli.decoding.translation import Estimate, PartDetails, Translation
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import for_shell
@@ -20,8 +21,6 @@ from transformer_cli.text.seen_words import SeenWords
 
 logger = logging.getLogger(__name__)
 
-CALIBRATION_FILE = "calibration.json"
-"""In a run folder."""
 FORMAT = 3
 _OLDER_FORMATS = (1, 2)
 FEATURES = ("mean_log_prob", "agreement", "reverse")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from transformer_cli.checkpoint.trained_files import TrainedFiles, converted_files
+from transformer_cli.checkpoint.trained_files import TrainedFiles, converted_files, load_weights
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
     MAX_LOGITS,
@@ -281,8 +281,6 @@ def load_ctranslate2_engine(
     tokenizer = files.target_tokenizer
 
     def convert() -> dict[str, bytes]:
-        from transformer_cli.checkpoint.trained_files import load_weights
-
         logger.info("%s: converting the model for CTranslate2", files.folder)
         made = ctranslate2_files(load_weights(files).model, tokenizer)
         requests = _requests(files, pipeline)

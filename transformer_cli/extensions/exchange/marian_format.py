@@ -18,6 +18,7 @@ import yaml
 from numpy.typing import NDArray
 
 from transformer_cli.config import ModelConfig
+from transformer_cli.config.loading import parse_yaml
 from transformer_cli.extensions.exchange.export_format import Obstacle, shown_setting
 from transformer_cli.extensions.exchange.model_folder import fitting_config
 from transformer_cli.process.errors import DataError, MissingInputError
@@ -456,8 +457,6 @@ def _array(content: bytes, path: Path, name: str) -> NDArray[Any]:
 
 def settings_in(array: NDArray[Any], path: Path) -> dict[str, Any]:
     """The settings of a model, of the array `special:model.yml`; DataError if it holds something else."""
-    from transformer_cli.config.loading import parse_yaml
-
     origin = f"{path}, {SETTINGS}"
     if array.dtype.itemsize != 1 or array.ndim != 1:
         raise damaged(path, f"{SETTINGS} is not a text")

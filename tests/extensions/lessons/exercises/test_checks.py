@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     Exercise,
+    WrongAnswer,
     exercise_named,
 )
 from transformer_cli.extensions.lessons.exercises.learner_code import load_module

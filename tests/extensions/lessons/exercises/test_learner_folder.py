@@ -8,10 +8,10 @@ import pytest
 
 import transformer_cli
 from transformer_cli.extensions.lessons.exercises import learner_folder
-from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     Exercise,
+    WrongAnswer,
     exercise_named,
     exercises_named,
 )

@@ -21,7 +21,9 @@ from transformer_cli.extensions.corpora.commands.given_corpus import (
     TargetLanguageOption,
     given_corpus,
 )
+from transformer_cli.extensions.corpora.findings import KINDS, ruining
 from transformer_cli.process.errors import DataError
+from transformer_cli.process.imports import require_extra
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.corpora.checks import PartReport
@@ -45,8 +47,6 @@ def check_command(
 ) -> None:
     """Find what ruins a training in a corpus. The exit code is 65 if something does."""
     from transformer_cli.extensions.corpora.checks import inspect
-    from transformer_cli.extensions.corpora.findings import KINDS, ruining
-    from transformer_cli.process.imports import require_extra
 
     languages = source_language, target_language
     corpus = given_corpus(files or [], config, overrides or [], languages=languages, encoding=encoding)

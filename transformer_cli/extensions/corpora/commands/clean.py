@@ -17,6 +17,11 @@ from transformer_cli.commands.command_line import (
     Overrides,
 )
 from transformer_cli.commands.output import fitting, show
+from transformer_cli.config import FilesData
+from transformer_cli.config.schema import DataConfig
+from transformer_cli.data.sources.local_files import CLEANING_REPORT
+from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
+from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
 from transformer_cli.extensions.corpora.commands.given_corpus import (
     FilesArgument,
     SourceLanguageOption,
@@ -24,10 +29,10 @@ from transformer_cli.extensions.corpora.commands.given_corpus import (
     given_corpus,
 )
 from transformer_cli.process.errors import CannotCreateError
+from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
-    from transformer_cli.config.schema import DataConfig
     from transformer_cli.extensions.corpora.cleaning import CleanedPart
 
 _EXCERPT_CHARACTERS = 70
@@ -57,8 +62,6 @@ def clean_command(
 ) -> None:
     """Write a corpus without the pairs that harm a training. List what was removed and why."""
     from transformer_cli.extensions.corpora.cleaning import clean_corpus
-    from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
-    from transformer_cli.process.imports import require_extra
 
     languages = source_language, target_language
     corpus = given_corpus(files or [], config, [], languages=languages, encoding=encoding)
@@ -79,8 +82,6 @@ def clean_command(
 
 def _require_free(folder: Path, *, force: bool) -> None:
     """Refuse a folder that exists already, and is none of an earlier cleaning or `force` is not given."""
-    from transformer_cli.data.sources.local_files import CLEANING_REPORT
-
     if not folder.exists() and not folder.is_symlink():
         if not folder.absolute().parent.is_dir():
             raise CannotCreateError(f"{folder}: there is no folder {folder.absolute().parent}")
@@ -130,12 +131,6 @@ _FILE_SETTINGS = {"source", "root", "source_language", "target_language", "corpo
 
 def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig, *, is_config: bool) -> list[str]:
     """The lines of a config that read the cleaned corpus, with the settings of the given config that hold for it, too."""
-    from transformer_cli.config import FilesData
-    from transformer_cli.extensions.corpora.commands.config_lines import (
-        WrittenCorpus,
-        config_lines,
-    )
-
     corpora = [WrittenCorpus(part.files, part.part.split, part.part.direction, _kept(data, part)) for part in parts]
     names = set(FilesData.model_fields) - _FILE_SETTINGS if is_config else set()
     further = data.model_dump(mode="json", include=names, exclude_defaults=True)
@@ -144,8 +139,6 @@ def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig, *, is_co
 
 def _kept(data: DataConfig, part: CleanedPart) -> dict[str, Any]:
     """The settings of the corpus of a part that hold for the cleaned one, too."""
-    from transformer_cli.config import FilesData
-
     if not isinstance(data, FilesData):
         return {}
     return data.corpora[part.part.index].model_dump(

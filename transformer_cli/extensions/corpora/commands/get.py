@@ -13,13 +13,18 @@ import typer
 
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, show
+from transformer_cli.config import Direction
+from transformer_cli.extensions.corpora.catalogues import CatalogueEntry, mtdata_entries, read_catalogue
+from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
 from transformer_cli.extensions.corpora.commands.given_corpus import DroppedShareOption
+from transformer_cli.extensions.corpora.downloads import Progress
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
+from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import for_shell
+from transformer_cli.storage import RunLock, make_folders
+from transformer_cli.text.languages import primary_language
 
 if TYPE_CHECKING:
-    from transformer_cli.extensions.corpora.catalogues import CatalogueEntry
-    from transformer_cli.extensions.corpora.downloads import Progress
     from transformer_cli.extensions.corpora.fetching import Fetched
 
 _NUM_LISTED = 100
@@ -84,16 +89,11 @@ class CorporaRequest:
 
     def entries(self, words: Sequence[str] = ()) -> Iterator[CatalogueEntry]:
         """The entries of the catalogue with these words in their names, in these languages."""
-        from transformer_cli.extensions.corpora.catalogues import read_catalogue
-        from transformer_cli.process.imports import require_extra
-        from transformer_cli.storage import make_folders
-
         wanted = [word.casefold() for word in words]
         if self.catalogue is not None:
             found: Iterator[CatalogueEntry] = read_catalogue(self.catalogue)
         else:
             require_extra("corpora", ("mtdata",), purpose="tfm data get")
-            from transformer_cli.extensions.corpora.catalogues import mtdata_entries
 
             make_folders(self.folder)
             found = mtdata_entries(self.folder, words=tuple(wanted))
@@ -105,8 +105,6 @@ class CorporaRequest:
 
     def _turned(self, entry: CatalogueEntry) -> CatalogueEntry | None:
         """The entry in the direction that is asked for; None if it is in other languages."""
-        from transformer_cli.text.languages import primary_language
-
         for one in (entry, entry.reversed()):
             codes = (one.source_language, one.target_language)
             if all(
@@ -139,7 +137,6 @@ def get_corpora(request: CorporaRequest, *, accept_change: bool, max_dropped_sha
         DataError: a remote file has changed since it was fetched first.
     """
     from transformer_cli.extensions.corpora.fetching import LOCK_FILE, fetch, read_lock
-    from transformer_cli.storage import RunLock, make_folders
 
     if request.folder.exists() and not request.folder.is_dir():
         raise CannotCreateError(f"{request.folder}: no folder")
@@ -219,9 +216,6 @@ def _lines(one: Fetched, folder: Path) -> list[str]:
 
 
 def _config(fetched: Sequence[Fetched], folder: Path) -> list[str]:
-    from transformer_cli.config import Direction
-    from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
-
     first = fetched[0].locked.entry
     direction = Direction(first.source_language, first.target_language)
     corpora = [

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
+from transformer_cli.config import FilesData, load_config
+from transformer_cli.config.schema import DataConfig
+from transformer_cli.data.unknown_files import GivenFacts, find_corpus, require_no_config
 from transformer_cli.process.errors import UsageError
-
-if TYPE_CHECKING:
-    from transformer_cli.config.schema import DataConfig
 
 FilesArgument = Annotated[
     list[str] | None,
@@ -62,9 +62,6 @@ def given_corpus(
         MissingInputError: a config or file does not exist.
         DataError: the files are no corpus.
     """
-    from transformer_cli.config import FilesData, load_config
-    from transformer_cli.data.unknown_files import GivenFacts, find_corpus, require_no_config
-
     if bool(files) == (config is not None):
         raise UsageError(
             "give either files or --config",

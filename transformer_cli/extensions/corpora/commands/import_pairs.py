@@ -15,6 +15,10 @@ from transformer_cli.commands.command_line import (
     TargetFieldOption,
 )
 from transformer_cli.commands.output import STANDARD, fitting, show
+from transformer_cli.config import Direction
+from transformer_cli.data.pairs import finding_rows, table_lines
+from transformer_cli.data.unknown_files import GivenFacts
+from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
 from transformer_cli.extensions.corpora.commands.given_corpus import (
     DroppedShareOption,
     SourceLanguageOption,
@@ -24,7 +28,6 @@ from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.process.messages import for_shell
 
 if TYPE_CHECKING:
-    from transformer_cli.config import Direction
     from transformer_cli.extensions.corpora.importing import Imported
 
 
@@ -58,7 +61,6 @@ def import_command(
     as_json: JsonOption = False,
 ) -> None:
     """Turn a translation memory or a table into text files. Spreadsheets and archives, too; a config reads the files."""
-    from transformer_cli.data.unknown_files import GivenFacts
     from transformer_cli.extensions.corpora.importing import import_pairs
 
     if len(files) > 2:
@@ -122,8 +124,6 @@ def _outputs(output: Path, direction: Direction, paths: Sequence[Path], *, force
 
 
 def _table(imported: Imported) -> list[str]:
-    from transformer_cli.data.pairs import finding_rows, table_lines
-
     report = imported.report
     rows = [
         ("units read", report.num_units, ""),
@@ -135,10 +135,5 @@ def _table(imported: Imported) -> list[str]:
 
 
 def _config(imported: Imported) -> list[str]:
-    from transformer_cli.extensions.corpora.commands.config_lines import (
-        WrittenCorpus,
-        config_lines,
-    )
-
     written = WrittenCorpus([path.name for path in imported.files])
     return config_lines(imported.files[0].parent, imported.direction, [written])

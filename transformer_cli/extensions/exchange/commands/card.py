@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import name_of_run
+from transformer_cli.checkpoint.trained_files import find_run, load_trained
 from transformer_cli.commands.command_line import JsonOption, RunOption
+from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError
 from transformer_cli.process.messages import for_shell
+from transformer_cli.storage import replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +50,9 @@ def card_command(
     as_json: JsonOption = False,
 ) -> None:
     """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
-    from transformer_cli.checkpoint.run_folder import name_of_run
-    from transformer_cli.checkpoint.trained_files import find_run, load_trained
-    from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
     from transformer_cli.extensions.exchange.exported_files import CARD
     from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
-    from transformer_cli.storage import replace_file
 
     if output is not None and not output.is_dir():
         raise CannotCreateError(f"{output}: no such folder")

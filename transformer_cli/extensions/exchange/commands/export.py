@@ -6,12 +6,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from transformer_cli.checkpoint.trained_files import find_run, load_trained
 from transformer_cli.commands.command_line import JsonOption, RunOption
+from transformer_cli.commands.output import show
+from transformer_cli.commands.score import given_lines
 from transformer_cli.extensions.exchange.commands.card import (
     BaseModelOption,
     DatasetsOption,
     LicenseOption,
 )
+from transformer_cli.process.errors import UsageError
+from transformer_cli.storage.filesystem import size_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +53,10 @@ def export_command(
     as_json: JsonOption = False,
 ) -> None:
     """Write a run in the format of another program. It is checked: that program translates the same."""
-    from transformer_cli.checkpoint.trained_files import find_run, load_trained
-    from transformer_cli.commands.output import show
-    from transformer_cli.commands.score import given_lines
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.extensions.exchange.browser import BrowserFormat
     from transformer_cli.extensions.exchange.export import FORMATS, export_run
     from transformer_cli.extensions.exchange.model_card import CardOptions
-    from transformer_cli.process.errors import UsageError
-    from transformer_cli.storage.filesystem import size_in_words
 
     [wanted] = [one for one in FORMATS if one.name == to]
     if isinstance(wanted, BrowserFormat):

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.output import show
 from transformer_cli.process.messages import for_shell
 
 
@@ -29,7 +30,6 @@ def import_model_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make a run of a model of another program. OPUS-MT, Marian, Pegasus, BART, or an export of tfm."""
-    from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.import_folder import import_folder
     from transformer_cli.extensions.exchange.imported_model import fine_tuning_command
     from transformer_cli.extensions.exchange.model_folder import NamedLanguages

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
 
 
@@ -19,7 +20,6 @@ def push_command(
     as_json: JsonOption = False,
 ) -> None:
     """Upload an exported folder to the Hugging Face hub. Log in first: hf auth login."""
-    from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.hub_upload import (
         check_repository,
         planned_files,

@@ -12,8 +12,11 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption, Overrides, set_option
+from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.lessons.ablations import ABLATIONS, Ablation, ablation_named
 from transformer_cli.process.errors import UsageError
+from transformer_cli.process.messages import only_warnings
+from transformer_cli.storage import replace_file
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.lessons.laboratory import VariantOutcome
@@ -62,7 +65,6 @@ def ablate_command(
         raise UsageError("give the name of an ablation", hint="tfm ablate lists them; then: tfm ablate NAME")
     if answer and (prediction or overrides):
         raise UsageError("--answer trains nothing, so it takes neither --prediction nor --set")
-    from transformer_cli.commands.output import show
 
     if name is None:
         facts = {"ablations": list(map(ablation_facts, ABLATIONS))}
@@ -96,8 +98,6 @@ def _trained(
         remove_replaced,
         try_variants,
     )
-    from transformer_cli.process.messages import only_warnings
-    from transformer_cli.storage import replace_file
 
     configs_of(ablation, overrides)  # a wrong setting is refused before the question is asked
     prediction = prediction or asked_prediction(ablation)
@@ -142,8 +142,6 @@ def asked_prediction(ablation: Ablation) -> int | None:
 
 def list_lines(ablations: Sequence[Ablation]) -> Iterator[str]:
     """All ablations, one on a line."""
-    from transformer_cli.commands.output import fitting
-
     width = max(len(one.name) for one in ablations)
     rows = (f"{one.name:<{width}}  {one.cpu_seconds:>3} s  {one.subject}" for one in ablations)
     yield from fitting(rows)

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import Overrides, set_option
+from transformer_cli.commands.output import check_output, show, write_and_tell
 from transformer_cli.extensions.lessons.drawing.pictures import (
     FORMATS,
     PICTURES,
@@ -17,6 +19,7 @@ from transformer_cli.extensions.lessons.drawing.pictures import (
 )
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.messages import for_shell
+from transformer_cli.storage import make_folders
 
 ALL = "all"
 
@@ -67,10 +70,6 @@ def draw_command(
     theme: ThemeOption = "light",
 ) -> None:
     """Draw the model, its masks, schedules and batches. All values are those that the functions of tfm compute."""
-    from transformer_cli.checkpoint.trained_files import find_run
-    from transformer_cli.commands.output import check_output, show, write_and_tell
-    from transformer_cli.storage import make_folders
-
     if not names:
         if output or config or overrides or run:
             raise UsageError("say which picture: a name, or all", hint="tfm draw lists the names")

@@ -4,22 +4,22 @@ import logging
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     exercise_named,
     exercises_named,
 )
+from transformer_cli.extensions.lessons.exercises.learner_code import CheckOutcome
+from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder, write_folder_of_exercises
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import for_shell
-
-if TYPE_CHECKING:
-    from transformer_cli.extensions.lessons.exercises.learner_code import CheckOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -69,11 +69,6 @@ def exercises_command(
 
 def _make(folder: Path, *, as_json: bool) -> None:
     """Write a new folder of exercises."""
-    from transformer_cli.commands.output import show
-    from transformer_cli.extensions.lessons.exercises.learner_folder import (
-        write_folder_of_exercises,
-    )
-
     write_folder_of_exercises(folder)
     lines = [
         f"wrote {folder}, with {len(EXERCISES)} exercises",
@@ -86,8 +81,6 @@ def _make(folder: Path, *, as_json: bool) -> None:
 
 def _show_solution(name: str, *, as_json: bool) -> None:
     """Print the reference solution of an exercise."""
-    from transformer_cli.commands.output import show
-
     exercise = exercise_named(name)
     text = exercise.solution_file.read_text(encoding="utf-8")
     logger.warning(
@@ -103,9 +96,6 @@ def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: boo
     Raises:
         DataError: an exercise fails; the outcomes are printed before.
     """
-    from transformer_cli.commands.output import show
-    from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder
-
     outcomes = check_folder(folder, exercises_named(names), with_finale=not names)
     lines = list(_lines(folder, outcomes, with_hints=with_hints))
     shown = "name", "status", "message", "hint", "lines"

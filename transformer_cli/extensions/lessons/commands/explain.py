@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import find_run
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     BeamOption,
@@ -18,8 +20,11 @@ from transformer_cli.commands.command_line import (
     check_page_name,
     set_option,
 )
+from transformer_cli.commands.output import check_output, show, write_and_tell
 from transformer_cli.process.errors import MissingInputError, UsageError
-from transformer_cli.process.messages import for_shell
+from transformer_cli.process.messages import for_shell, terminal_width
+from transformer_cli.process.signals import ended_after
+from transformer_cli.text.normalization import is_blank
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.lessons.explaining.terminal_lines import Paint
@@ -131,7 +136,6 @@ def _show_sentence(
     Raises:
         UsageError: the sentence is blank, or the run cannot be explained: see `Explainer.of`.
     """
-    from transformer_cli.commands.output import check_output, show, write_and_tell
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.extensions.lessons.explaining.explainer import Explainer
     from transformer_cli.extensions.lessons.explaining.standalone_page import (
@@ -139,7 +143,6 @@ def _show_sentence(
         page_of_line,
     )
     from transformer_cli.extensions.lessons.explaining.terminal_lines import explanation_lines
-    from transformer_cli.text.normalization import is_blank
 
     for path in (html, png):
         check_output(path)
@@ -175,9 +178,6 @@ def _show_learning(run: str | None, html: Path | None, png: Path | None, *, as_j
         MissingInputError: there is no such run, or it has kept no sentence.
         DataError: its file was not written by a training.
     """
-    from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.checkpoint.trained_files import find_run
-    from transformer_cli.commands.output import check_output, show, write_and_tell
     from transformer_cli.extensions.lessons.explaining.learning import read_moments
     from transformer_cli.extensions.lessons.explaining.standalone_page import page_of_learning
     from transformer_cli.extensions.lessons.explaining.terminal_lines import learning_lines
@@ -213,8 +213,6 @@ def _show_learning(run: str | None, html: Path | None, png: Path | None, *, as_j
 def _write_lines(lines: Callable[["Paint", int], Iterable[str]]) -> None:
     """Write lines that fit the terminal, in its colours, each as soon as it is there."""
     from transformer_cli.extensions.lessons.explaining.terminal_lines import Paint
-    from transformer_cli.process.messages import terminal_width
-    from transformer_cli.process.signals import ended_after
 
     width = terminal_width(sys.stdout) or _WIDTH_OF_A_FILE
     with ended_after():

@@ -2,17 +2,29 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.output import check_output, fitting, show, write_and_tell
+from transformer_cli.extensions.lessons.drawing.curves import (
+    AXIS_LABELS,
+    Panel,
+    PlottedRun,
+    ValueRow,
+    default_metrics,
+    panels_of,
+    plotted_runs,
+    table_of_values,
+    value_rows,
+    warn_of_gaps,
+)
 from transformer_cli.extensions.lessons.drawing.pictures import FORMATS, ThemeName, bytes_of
 from transformer_cli.process.errors import UsageError
-
-if TYPE_CHECKING:
-    from transformer_cli.extensions.lessons.drawing.curves import Panel, PlottedRun, ValueRow
+from transformer_cli.process.messages import on_one_line
+from transformer_cli.storage import make_folders
 
 PAGE = ".html"
 Axis = Literal["step", "epoch", "tokens", "minutes"]
@@ -91,18 +103,6 @@ def plot_command(
     as_json: JsonOption = False,
 ) -> None:
     """Draw the training curves of runs. Loss, scores, learning rate, gradient norm and speed."""
-    from transformer_cli.commands.output import check_output, fitting, show, write_and_tell
-    from transformer_cli.extensions.lessons.drawing.curves import (
-        default_metrics,
-        panels_of,
-        plotted_runs,
-        table_of_values,
-        value_rows,
-        warn_of_gaps,
-    )
-    from transformer_cli.process.messages import on_one_line
-    from transformer_cli.storage import make_folders
-
     if output is None and not (as_json or table):
         raise UsageError(
             "say what to make: a picture or page, or a table",
@@ -162,7 +162,6 @@ def _content(
         end_of,
         page_of_panels,
     )
-    from transformer_cli.extensions.lessons.drawing.curves import AXIS_LABELS
     from transformer_cli.extensions.lessons.drawing.theme import THEMES
 
     names = [run.name for run in runs]

@@ -7,21 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_cli.extensions.lessons.exercises.catalogue import WrongAnswer
+
 TOLERANCE = 1e-4
-
-
-class WrongAnswer(Exception):
-    """A function of the learner gives a wrong result.
-
-    Args:
-        message: the misconception, or what was found and what was expected.
-        hint: what to change; None: the first step of the exercise.
-    """
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class Mistake(NamedTuple):

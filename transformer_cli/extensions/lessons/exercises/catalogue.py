@@ -13,6 +13,20 @@ MAX_SECONDS = 20.0
 SOLUTIONS = Path(__file__).parent / "solutions"
 
 
+class WrongAnswer(Exception):
+    """A function of the learner gives a wrong result.
+
+    Args:
+        message: the misconception, or what was found and what was expected.
+        hint: what to change; None: the first step of the exercise.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
 class Exercise(NamedTuple):
     """One exercise: a file with functions to write."""
 

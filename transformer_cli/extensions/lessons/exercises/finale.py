@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transformer_cli.acceleration.optimizers import step as update
 from transformer_cli.acceleration.optimizers import without_tracer
-from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
+from transformer_cli.extensions.lessons.exercises.catalogue import WrongAnswer
 
 PAD, BOS, EOS, NUM_SYMBOLS, NUM_TOKENS = 0, 1, 2, 8, 11
 MIN_LENGTH, MAX_LENGTH = 3, 7

@@ -26,6 +26,7 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     FINALE,
     Exercise,
+    WrongAnswer,
     exercise_named,
 )
 from transformer_cli.process.messages import escaped
@@ -159,8 +160,6 @@ def _file_name(name: str) -> str:
 
 
 def _outcome(folder: Path, name: str) -> CheckOutcome:
-    from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
-
     try:
         if name == FINALE:
             from transformer_cli.extensions.lessons.exercises.finale import play_finale
@@ -176,8 +175,6 @@ def _outcome(folder: Path, name: str) -> CheckOutcome:
 
 
 def _check(folder: Path, exercise: Exercise) -> None:
-    from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
-
     learner = load_module(folder / exercise.file_name)
     for function in exercise.functions:
         if not callable(getattr(learner, function, None)):

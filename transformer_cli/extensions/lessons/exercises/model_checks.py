@@ -10,10 +10,10 @@ from torch.nn import functional as F
 
 from transformer_cli.extensions.lessons.exercises.answers import (
     Mistake,
-    WrongAnswer,
     require_gradient,
     require_right,
 )
+from transformer_cli.extensions.lessons.exercises.catalogue import WrongAnswer
 
 MASK_SIZES = (5, 1)
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_cli.extensions.lessons.exercises.answers import Mistake, WrongAnswer, require_right
+from transformer_cli.extensions.lessons.exercises.answers import Mistake, require_right
+from transformer_cli.extensions.lessons.exercises.catalogue import WrongAnswer
 
 
 @dataclass(frozen=True)

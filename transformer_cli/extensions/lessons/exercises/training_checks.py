@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 from transformer_cli.extensions.lessons.exercises.answers import (
     Mistake,
-    WrongAnswer,
     require_gradient,
     require_right,
 )
+from transformer_cli.extensions.lessons.exercises.catalogue import WrongAnswer
 
 
 class _LossCase(NamedTuple):
