@@ -24,7 +24,6 @@ from transformer_cli.decoding.protected_spans import (
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    Line,
     SourceText,
     SplitLine,
     Translation,
@@ -94,9 +93,9 @@ class LineForm:
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def split(self, line: Line) -> SplitLine:
+    def split(self, line: SourceText) -> SplitLine:
         """The line with the texts in it that are translated; the prefix of the line is that of its first text."""
-        text = without_line_breaks(line.given.rstrip("\r\n"))
+        text = without_line_breaks(line.text.rstrip("\r\n"))
         if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
         if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
@@ -118,16 +117,16 @@ class LineForm:
                 source_text = SourceText(
                     sentence.text,
                     "" if number else line.prefix,
-                    line.number,
-                    number * _PARTS_OF_A_SENTENCE,
-                    sentence.gap,
+                    line.line_number,
+                    first_part=number * _PARTS_OF_A_SENTENCE,
+                    gap=sentence.gap,
                     spans=tuple(self._spans(sentence.text)) if self.protects else (),
                     range_index=range_index,
                 )
                 if self.keeps_layout and not source_text.spans:
                     source_text = self._as_read(source_text, is_label=is_label)
                 texts.append(source_text)
-        return SplitLine(line.given, text, written_quotes, spans, ranges, texts)
+        return SplitLine(line.text, text, written_quotes, spans, ranges, texts)
 
     def finished(self, source_text: SourceText, translation: Translation) -> Translation:
         """The translation of a text without protected spans, with the letters and the end of its source."""
@@ -178,7 +177,7 @@ class LineForm:
     def piece(self, text: str, whole: SourceText, number: int) -> SourceText:
         """A piece of a text that is translated by itself."""
         spans = tuple(self._spans(text)) if self.protects else ()
-        return SourceText(text, "", whole.line, whole.first_part + number, spans=spans)
+        return SourceText(text, "", whole.line_number, first_part=whole.first_part + number, spans=spans)
 
     def in_sentence(self, piece: TextPiece, translation: Translation) -> Translation:
         """The translation of a piece of a sentence, as words within it."""
@@ -399,7 +398,7 @@ def _is_balanced(text: str, opening: str, closing: str) -> bool:
 
 
 def with_blank_lines(
-    pipeline: TextPipeline, lines: Sequence[Line], translations: Sequence[Translation]
+    pipeline: TextPipeline, lines: Sequence[SourceText], translations: Sequence[Translation]
 ) -> list[Translation]:
     """The translations, and each line without a text as it stands, although the layout of the others is not kept."""
     form = LineForm(pipeline, keeps_layout=True, protects=False)
@@ -414,18 +413,18 @@ def with_blank_lines(
 _FIXED_SPACES = frozenset("\u00a0\u2007\u2009\u202f")
 
 
-def with_fixed_spaces(line: Line, translation: Translation) -> Translation:
+def with_fixed_spaces(line: SourceText, translation: Translation) -> Translation:
     """The translation of a line with its no-break and thin spaces where their neighbours stand in the translation, too.
 
     The neighbours are the words on both sides of the space; or a protected span, a number or a mark on one side, as in "%d MB".
     A line with terms of a glossary, which may have plain spaces, stays as it is.
     """
-    if translation.terms or _FIXED_SPACES.isdisjoint(line.given):
+    if translation.terms or _FIXED_SPACES.isdisjoint(line.text):
         return translation
     source_spaces: dict[_Neighbours, list[str]] = {}
-    for place, neighbours in _single_spaces(line.given):
+    for place, neighbours in _single_spaces(line.text):
         for each in neighbours:
-            source_spaces.setdefault(each, []).append(line.given[place])
+            source_spaces.setdefault(each, []).append(line.text[place])
     fixed = [(_with_spaces_of(source_spaces, text), score) for text, score in translation.alternatives]
     return with_alternatives(translation, fixed)
 

@@ -22,7 +22,6 @@ from transformer_cli.decoding.glossary import (
 from transformer_cli.decoding.protected_spans import HIDDEN, spans_outside_terms
 from transformer_cli.decoding.translation import (
     Alternative,
-    Chunk,
     SourceText,
     TextPart,
     TranslatedPiece,
@@ -55,6 +54,7 @@ from transformer_cli.text.sentences import (
     Sentence,
     gap_between,
     in_sentence_case,
+    is_one_sentence,
     split_at_missing_spaces,
     split_line,
     split_sentences,
@@ -219,12 +219,12 @@ class TextPipeline:
             unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
 
-    def prepare(self, line: str, prefix: str = "") -> Chunk:
+    def prepare(self, line: str, prefix: str = "") -> SourceText:
         """A line as one text with its parts; see `prepared`."""
         return self.prepared(SourceText(line, prefix))
 
-    def prepared(self, given: SourceText) -> Chunk:
-        """Normalise a text, split it into sentences, and tokenise them: the parts of the chunk.
+    def prepared(self, given: SourceText) -> SourceText:
+        """The text with its parts: normalised, split into sentences, and tokenised.
 
         The translation of the first sentence begins with the prefix of the text, which is whole words; a blank text ignores it.
 
@@ -233,22 +233,22 @@ class TextPipeline:
         """
         text = self.normalize_source(given.text.rstrip("\r\n"))
         if is_blank(text):
-            return Chunk(given.text, given.line, given.first_part)
+            return given
         tokenizer, sentences = self.source_tokenizer, self._sentences(text)
         if self.data.cleaning.join_white_space:
-            sentences = [Sentence(with_single_spaces(each.text), each.gap) for each in sentences]
-            text = "".join(sentence.gap + sentence.text for sentence in sentences)
-        as_written = [sentence.text for sentence in sentences]
+            sentences = [(with_single_spaces(sentence), gap) for sentence, gap in sentences]
+            text = "".join(gap + sentence for sentence, gap in sentences)
+        as_written = [sentence for sentence, _ in sentences]
         # A model of subwords knows every spelling.
         if self.spellings is not None and (tokenizer.has_words or _SEVERAL_SPACES.search(text)):
-            sentences = [Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences]
-            text = "".join(sentence.gap + sentence.text for sentence in sentences)
+            sentences = [(self.spellings.respelled(sentence), gap) for sentence, gap in sentences]
+            text = "".join(gap + sentence for sentence, gap in sentences)
         parts: list[TextPart] = []
-        for sentence, written in zip(sentences, as_written, strict=True):
-            ids_of_all = self._ids_if_short(sentence.text)
-            sentence_parts = self._short_parts(sentence.text) if ids_of_all is None else [(sentence.text, ids_of_all)]
+        for (sentence, source_gap), written in zip(sentences, as_written, strict=True):
+            ids_of_all = self._ids_if_short(sentence)
+            sentence_parts = self._short_parts(sentence) if ids_of_all is None else [(sentence, ids_of_all)]
             for number, (part, ids) in enumerate(sentence_parts):
-                gap = self.gap(" " if number else sentence.gap) if parts else ""
+                gap = self.gap(" " if number else source_gap) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
                 spelled = written if len(sentence_parts) == 1 else part
                 terms = () if self.glossary is None else self.glossary.find(spelled)
@@ -261,11 +261,9 @@ class TextPipeline:
         if any(tokenizer.unk_id in part.request.ids for part in parts):
             unknown_words = tuple(tokenizer.unknown_words(text))
         num_known_words = sum(tokenizer.count_words(one.request.ids) for one in parts) if tokenizer.has_words else 0
-        return Chunk(
-            given.text,
-            given.line,
-            given.first_part,
-            tuple(parts),
+        return replace(
+            given,
+            parts=tuple(parts),
             read=text,
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
@@ -301,17 +299,17 @@ class TextPipeline:
             result = result.upper()
         return replace(copied(line, without_line_breaks(result)), terms=terms, is_of_terms=True)
 
-    def restore(self, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
+    def restore(self, source: SourceText, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Detokenise the hypotheses of each part, and join the parts.
 
         Args:
-            chunk: the text with its parts.
+            source: the text with its parts.
             hypotheses: for each part, best first.
         """
-        if not chunk.parts:
-            return Translation(chunk.text, "", 0.0, ())
+        if not source.parts:
+            return Translation(source.text, "", 0.0, ())
         texts: list[list[Alternative]] = []
-        for part, part_hypotheses in zip(chunk.parts, hypotheses, strict=True):
+        for part, part_hypotheses in zip(source.parts, hypotheses, strict=True):
             written = []
             for hypothesis in part_hypotheses:
                 for_unknown: list[str] = []
@@ -325,32 +323,32 @@ class TextPipeline:
                 written.append(Alternative(without_line_breaks(text), hypothesis.score))
             # Of equal texts, the best score.
             texts.append(list(distinct(written)) if len(written) > 1 else written)
-        is_divided = any(part.starts_inside or part.ends_inside for part in chunk.parts)
-        is_untranslated = any(part.is_kept for part in chunk.parts)
+        is_divided = any(part.starts_inside or part.ends_inside for part in source.parts)
+        is_untranslated = any(part.is_kept for part in source.parts)
         if is_divided or is_untranslated:
-            texts = in_form_of_clauses(self, chunk, texts)
-        found = texts[0] if len(texts) == 1 else _joined_parts(chunk, texts)
+            texts = in_form_of_clauses(self, source, texts)
+        found = texts[0] if len(texts) == 1 else _joined_parts(source, texts)
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         applied = [
             applied_terms(part_texts[0].text if part_texts else "", part.terms)
-            for part_texts, part in zip(texts, chunk.parts, strict=True)
+            for part_texts, part in zip(texts, source.parts, strict=True)
             if part.terms
         ]
         return Translation(
-            chunk.text,
+            source.text,
             *best,
             alternatives,
-            chunk.unknown_words,
-            chunk.num_words,
+            source.unknown_words,
+            source.num_words,
             terms=tuple(chain.from_iterable(applied)),
-            is_cut=chunk.is_cut,
+            is_cut=source.is_cut,
             is_divided=is_divided,
             is_untranslated=is_untranslated,
-            doubts=chunk.doubts,
-            is_repaired=chunk.is_repaired,
-            pieces=_pieces(chunk, texts) if len(texts) > 1 else (),
+            doubts=source.doubts,
+            is_repaired=source.is_repaired,
+            pieces=_pieces(source, texts) if len(texts) > 1 else (),
         )
 
     @property
@@ -415,10 +413,10 @@ class TextPipeline:
             )
         return tuple(ids)
 
-    def _sentences(self, text: str) -> list[Sentence]:
-        """The sentences of a normalised text; one, if they are not translated by themselves."""
-        if not self.splits_sentences:
-            return [Sentence(text, "")]
+    def _sentences(self, text: str) -> Sequence[tuple[str, str]]:
+        """The sentences of a normalised text, each with the white space before it; one, if they are not translated by themselves."""
+        if not self.splits_sentences or is_one_sentence(text):
+            return [(text, "")]
         sentences = split_sentences(text, self.languages.source)
         if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
             known = self.seen_words
@@ -463,21 +461,21 @@ class TextPipeline:
         return self.replacement.words(part.text, part.request.ids, hypothesis, self.source_tokenizer)
 
 
-def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
+def _pieces(source: SourceText, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
     """The parts of a text with their best translations; nothing for a text that stays as a whole."""
-    if not all(texts) or all(part.is_kept for part in chunk.parts):
+    if not all(texts) or all(part.is_kept for part in source.parts):
         return ()
     return tuple(
-        TranslatedPiece(part.given, part_texts[0].text) for part, part_texts in zip(chunk.parts, texts, strict=True)
+        TranslatedPiece(part.given, part_texts[0].text) for part, part_texts in zip(source.parts, texts, strict=True)
     )
 
 
-def _joined_parts(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
+def _joined_parts(source: SourceText, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
     """The texts of the parts joined: the n-th best of the line joins the n-th best of each part that is not empty."""
     found = []
     for nth_best in nth_best_of_all(texts):
         joined = ""
-        for part, each in zip(chunk.parts, nth_best, strict=True):
+        for part, each in zip(source.parts, nth_best, strict=True):
             joined += (part.gap if joined else "") + each.text if each.text else ""
         found.append(Alternative(joined, sum(each.score for each in nth_best)))
     return found

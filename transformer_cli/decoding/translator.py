@@ -49,8 +49,6 @@ from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    Chunk,
-    Line,
     SourceText,
     Translation,
     copied,
@@ -273,7 +271,9 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _windows(self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int) -> Iterator[list[Line]]:
+    def _windows(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[list[SourceText]]:
         """Windows of lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
@@ -283,12 +283,12 @@ class Translator:
             window_prefixes = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(window_prefixes) < len(window):
                 raise DataError(f"there are {num_read + len(window_prefixes)} prefixes, but more lines")
-            yield list(map(Line, window, window_prefixes, count(num_before + num_read)))
+            yield list(map(SourceText, window, window_prefixes, count(num_before + num_read)))
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def translate_window(self, lines: Sequence[Line], *, with_details: bool = False) -> list[Translation]:
+    def translate_window(self, lines: Sequence[SourceText], *, with_details: bool = False) -> list[Translation]:
         """One translation per line, in order; see `translate`, which makes windows of lines.
 
         Args:
@@ -307,7 +307,7 @@ class Translator:
         # Without a memory, each of two models has warned of its own translations.
         if self.reports_lines and lines and (self.before is None or self.memory is not None):
             warn_of_lines(
-                list(enumerate(translations, lines[0].number + 1)),
+                list(enumerate(translations, lines[0].line_number + 1)),
                 max_length=self.pipeline.max_length,
                 is_strict=self.is_strict,
                 only_green=self.only_green,
@@ -317,7 +317,7 @@ class Translator:
             translations = [left_out(each) if each.is_not_green else each for each in translations]
         return translations
 
-    def _known_without_model(self, lines: Sequence[Line], *, with_terms: bool) -> list[Translation | None]:
+    def _known_without_model(self, lines: Sequence[SourceText], *, with_terms: bool) -> list[Translation | None]:
         """The translations of those lines that the memory has, or that have nothing but terms of the glossary; None for the others.
 
         Args:
@@ -327,22 +327,21 @@ class Translator:
         for line in lines:
             translation = None
             if self.memory is not None and not line.prefix:
-                translation = self.memory.recall(line.given, line.number + 1 if self.reports_lines else None)
+                translation = self.memory.recall(line.text, line.line_number + 1 if self.reports_lines else None)
             if translation is None and with_terms and not line.prefix:
-                translation = self.pipeline.translation_by_terms(line.given)
+                translation = self.pipeline.translation_by_terms(line.text)
             known.append(translation)
         return known
 
-    def _by_one_model(self, lines: Sequence[Line], *, with_details: bool) -> list[Translation]:
+    def _by_one_model(self, lines: Sequence[SourceText], *, with_details: bool) -> list[Translation]:
         """The translations of lines by the model: first of the texts in them, then again of the lines that lost a part; and their estimates."""
         explainer = self.explaining_engine() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
-            whole = [SourceText(line.given, line.prefix, line.number) for line in lines]
-            translations = self.translate_texts(whole, explainer)
-            if not all(any(map(str.isalnum, line.given)) for line in lines):
+            translations = self.translate_texts(lines, explainer)
+            if not all(any(map(str.isalnum, line.text)) for line in lines):
                 translations = with_blank_lines(self.pipeline, lines, translations)
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
@@ -350,7 +349,7 @@ class Translator:
         if explainer is None and self.repairs:
             # Such a line has nothing that a repair of whole lines could bring back; most lines are so.
             is_sound = (
-                not each.doubts and line.given[1:].islower() and is_plain(line.given)
+                not each.doubts and line.text[1:].islower() and is_plain(line.text)
                 for line, each in zip(lines, translations, strict=True)
             )
             if not all(is_sound):
@@ -358,7 +357,7 @@ class Translator:
 
                 # What is asked again is no line of the input, so the memory does not have it.
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
-        if explainer is None and not all(line.given.isascii() for line in lines):
+        if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
@@ -368,7 +367,7 @@ class Translator:
                 translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         return translations
 
-    def _by_two_models(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
+    def _by_two_models(self, before: "Translator", lines: Sequence[SourceText]) -> list[Translation]:
         """The translations of lines through the pivot language: by the first model, and then by this one."""
         reports_lines = self.reports_lines and self.memory is None
         first = replace(
@@ -377,17 +376,17 @@ class Translator:
         second = replace(self, before=None, memory=None, reports_lines=reports_lines)
         pivots = first.translate_window([replace(line, prefix="") for line in lines])
         translations = second.translate_window(
-            [replace(line, given=each.text) for line, each in zip(lines, pivots, strict=True)]
+            [replace(line, text=each.text) for line, each in zip(lines, pivots, strict=True)]
         )
         return [through_pivot(one, other, self.languages) for one, other in zip(pivots, translations, strict=True)]
 
-    def _in_form_of_lines(self, lines: Sequence[Line], form: LineForm) -> list[Translation]:
+    def _in_form_of_lines(self, lines: Sequence[SourceText], form: LineForm) -> list[Translation]:
         """The translations of the texts of lines, joined as the lines are."""
         # A plain line is one text, and needs no look at its form.
-        split_lines = [None if is_plain(line.given) else form.split(line) for line in lines]
+        split_lines = [None if is_plain(line.text) else form.split(line) for line in lines]
         texts: list[SourceText] = []
         for line, split in zip(lines, split_lines, strict=True):
-            texts += [SourceText(line.given, line.prefix, line.number)] if split is None else split.texts
+            texts += [line] if split is None else split.texts
         translations = self._in_form_of_texts(texts, form)
         if self.repairs and any(BRACKET.search(each.text) for each in texts):
             translations = self._with_lost_brackets(texts, translations, form)
@@ -520,27 +519,27 @@ class Translator:
             explainer: what gives each translation its details; None: they get none.
         """
         pipeline = self.pipeline
-        chunks = whole = list(map(pipeline.prepared, texts))
+        sources = whole = list(map(pipeline.prepared, texts))
         if pipeline.keeps_text:
-            chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
+            sources = [in_clauses(pipeline, source) for source in sources]
         if (sampling := self.decoding.sampling) is not None:
-            chunks = [seeded(chunk, sampling.seed) for chunk in chunks]
-        # The repairs below put divided chunks into `chunks`, and what is found for their parts into `hypotheses`.
+            sources = [seeded(source, sampling.seed) for source in sources]
+        # The repairs below put divided sources into `sources`, and what is found for their parts into `hypotheses`.
         hypotheses: dict[Request, list[Hypothesis]] = {}
-        self._search_new_parts(chunks, hypotheses)
+        self._search_new_parts(sources, hypotheses)
         if pipeline.keeps_text:
             # The words of a line with details are linked by their places, so none of its marks changes.
             # Most texts have neither an ellipsis nor a mark between clauses.
-            if explainer is None and any(ELLIPSIS.search(part.given) for chunk in chunks for part in chunk.parts):
-                self._regain_ellipses(chunks, hypotheses)
-            self._divide_lost(range(len(chunks)), chunks, hypotheses, whole)
-            if self.repairs and any(CLAUSE_MARK.search(part.given) for chunk in chunks for part in chunk.parts):
-                self._regain_clauses(chunks, hypotheses)
+            if explainer is None and any(ELLIPSIS.search(part.given) for source in sources for part in source.parts):
+                self._regain_ellipses(sources, hypotheses)
+            self._divide_lost(range(len(sources)), sources, hypotheses, whole)
+            if self.repairs and any(CLAUSE_MARK.search(part.given) for source in sources for part in source.parts):
+                self._regain_clauses(sources, hypotheses)
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
-            regain_lost_words(pipeline, engine, chunks, hypotheses, self.decoding)
+            regain_lost_words(pipeline, engine, sources, hypotheses, self.decoding)
             Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
-                chunks, hypotheses
+                sources, hypotheses
             )
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
@@ -549,18 +548,18 @@ class Translator:
                 unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        chunk_hypotheses = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
+        found = [[hypotheses[part.request] for part in source.parts] for source in sources]
         if pipeline.keeps_text and self.decoding.num_best > 1:
-            pairs = zip(chunks, chunk_hypotheses, strict=True)
-            chunk_hypotheses = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
-        translations = list(map(pipeline.restore, chunks, chunk_hypotheses))
+            pairs = zip(sources, found, strict=True)
+            found = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
+        translations = list(map(pipeline.restore, sources, found))
         if explainer is not None or self.estimates:
-            return with_details(self, chunks, hypotheses, translations, explainer)
+            return with_details(self, sources, hypotheses, translations, explainer)
         return translations
 
-    def _search_new_parts(self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
-        requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
+    def _search_new_parts(self, sources: Sequence[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Translate those parts of some texts that have no hypotheses yet; equal parts are translated once."""
+        requests = dict.fromkeys(part.request for source in sources for part in source.parts)
         new = [request for request in requests if request not in hypotheses]
         if new:
             is_chosen = self.decoding.mbr is not None or (self.rescorers and self.decoding.rescore is not None)
@@ -571,87 +570,87 @@ class Translator:
             hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
             new_hypotheses = {request: hypotheses[request] for request in new}
-            hypotheses |= self._with_terms_in_place(chunks, new_hypotheses)
+            hypotheses |= self._with_terms_in_place(sources, new_hypotheses)
 
-    def _regain_ellipses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+    def _regain_ellipses(self, sources: list[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
         changed = {
             index: read
-            for index, chunk in enumerate(chunks)
-            if (read := with_commas_for_ellipses(self.pipeline, chunk, hypotheses)) is not chunk
+            for index, source in enumerate(sources)
+            if (read := with_commas_for_ellipses(self.pipeline, source, hypotheses)) is not source
         }
         if not changed:
             return
         for index, read in changed.items():
-            chunks[index] = read
+            sources[index] = read
         self._search_new_parts(list(changed.values()), hypotheses)
 
     def _divide_lost(
         self,
         indexes: Iterable[int],
-        chunks: list[Chunk],
+        sources: list[SourceText],
         hypotheses: dict[Request, list[Hypothesis]],
-        whole: Sequence[Chunk] = (),
+        whole: Sequence[SourceText] = (),
     ) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
         A part that cannot be divided any more is kept as it was given.
 
         Args:
-            indexes: of the chunks that are looked at.
-            chunks: get the divided parts.
+            indexes: of the texts that are looked at.
+            sources: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
-            whole: the chunks before long sentences were divided; one takes its place if a clause would be kept.
+            whole: the sources before long sentences were divided; one takes its place if a clause would be kept.
         """
         changed, left = set[int](), list(indexes)
         while left:
             lost = []
             for index in left:
-                parts = enumerate(chunks[index].parts)
+                parts = enumerate(sources[index].parts)
                 numbers = [
                     n for n, part in parts if loses_text(self.pipeline, part, hypotheses[part.request], self.decoding)
                 ]
                 if numbers:
-                    chunks[index] = with_divided_parts(self.pipeline, chunks[index], numbers)
+                    sources[index] = with_divided_parts(self.pipeline, sources[index], numbers)
                     lost.append(index)
             if lost:
-                self._search_new_parts([chunks[index] for index in lost], hypotheses)
+                self._search_new_parts([sources[index] for index in lost], hypotheses)
             changed.update(lost)
             left = lost
         if whole and changed and self.decoding.sampling is None:
-            self._join_clauses(sorted(changed), whole, chunks, hypotheses)
+            self._join_clauses(sorted(changed), whole, sources, hypotheses)
 
     def _join_clauses(
         self,
         indexes: Iterable[int],
-        whole: Sequence[Chunk],
-        chunks: list[Chunk],
+        whole: Sequence[SourceText],
+        sources: list[SourceText],
         hypotheses: dict[Request, list[Hypothesis]],
     ) -> None:
         """Translate sentences as a whole that were divided for their length, if a clause of them would stay untranslated."""
-        left = [n for n in indexes if may_be_joined(self.pipeline, whole[n], chunks[n])]
+        left = [n for n in indexes if may_be_joined(self.pipeline, whole[n], sources[n])]
         self._search_new_parts([whole[n] for n in left], hypotheses)
         for n in left:
             if reads_well(self.pipeline, whole[n], hypotheses, self.decoding):
-                chunks[n] = replace(whole[n], is_repaired=True)
+                sources[n] = replace(whole[n], is_repaired=True)
 
-    def _regain_clauses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+    def _regain_clauses(self, sources: list[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Divide sentences whose translations lack a clause, though none is far too short."""
         pipeline = self.pipeline
         in_halves = {
             index: halves
-            for index, chunk in enumerate(chunks)
-            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses, self.decoding)) is not chunk
+            for index, source in enumerate(sources)
+            if (halves := divided_if_doubtful(pipeline, source, hypotheses, self.decoding)) is not source
         }
         if not in_halves:
             return
         self._search_new_parts(list(in_halves.values()), hypotheses)
         for index, halves in in_halves.items():
-            chunks[index] = longer_of(pipeline, chunks[index], halves, hypotheses)
-        self._divide_lost(in_halves, chunks, hypotheses)
+            sources[index] = longer_of(pipeline, sources[index], halves, hypotheses)
+        self._divide_lost(in_halves, sources, hypotheses)
 
     def _with_terms_in_place(
-        self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]
+        self, sources: Sequence[SourceText], hypotheses: Mapping[Request, list[Hypothesis]]
     ) -> Mapping[Request, list[Hypothesis]]:
         """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
         options = self.decoding
@@ -659,7 +658,9 @@ class Translator:
         engine = self.engine
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
-        required = {part.request: part.terms for chunk in chunks for part in chunk.parts if part.request in hypotheses}
+        required = {
+            part.request: part.terms for source in sources for part in source.parts if part.request in hypotheses
+        }
         from transformer_cli.decoding.terms_in_place import TermPlacer
 
         placer = TermPlacer(engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options)

@@ -41,7 +41,7 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.translation import (
     Alternative,
-    Chunk,
+    SourceText,
     TextPart,
     Translation,
 )
@@ -104,32 +104,32 @@ _CLEARLY_MORE = 1.1
 _SURE = 0.8
 
 
-def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
-    """The chunk with each sentence divided at its clauses that is longer than those of the training.
+def in_clauses(pipeline: TextPipeline, source: SourceText) -> SourceText:
+    """The text with each sentence divided at its clauses that is longer than those of the training.
 
     A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
     place for a division stays whole. Where it is not known how long the sentences of the training were, none is too long.
     """
-    for number in reversed(range(len(chunk.parts))):
+    for number in reversed(range(len(source.parts))):
         place = number
-        while INNER_END.search(given := chunk.parts[place].given) and (cut := cut_after_sentence(given)):
-            chunk = _divided(pipeline, chunk, place, cut)
+        while INNER_END.search(given := source.parts[place].given) and (cut := cut_after_sentence(given)):
+            source = _divided(pipeline, source, place, cut)
             place += 1
     longest = pipeline.seen.longest
     if longest is None:
-        return chunk
-    long = [number for number, ids in enumerate(chunk.parts) if len(ids.request.ids) > longest]
+        return source
+    long = [number for number, ids in enumerate(source.parts) if len(ids.request.ids) > longest]
     for number in reversed(long):
         most = max(1, math.ceil(longest * _ORDINARY_SHARE))
-        chunk = _with_clauses(pipeline, chunk, number, most)
-    return chunk
+        source = _with_clauses(pipeline, source, number, most)
+    return source
 
 
-def _with_clauses(pipeline: TextPipeline, chunk: Chunk, number: int, most: int) -> Chunk:
-    """The chunk in which a part, and each clause of it that has more tokens, is divided."""
+def _with_clauses(pipeline: TextPipeline, source: SourceText, number: int, most: int) -> SourceText:
+    """The text in which a part, and each clause of it that has more tokens, is divided."""
     end = number + 1
     while number < end:
-        part = chunk.parts[number]
+        part = source.parts[number]
         num_tokens = len(part.request.ids)
         cut = None
         if num_tokens > most:
@@ -138,20 +138,20 @@ def _with_clauses(pipeline: TextPipeline, chunk: Chunk, number: int, most: int) 
         if cut is None:
             number += 1
         else:
-            chunk = _divided(pipeline, chunk, number, cut)
+            source = _divided(pipeline, source, number, cut)
             end += 1
-    return chunk
+    return source
 
 
 def with_commas_for_ellipses(
-    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
-) -> Chunk:
-    """The chunk in which the model reads a comma for each ellipsis inside a sentence whose translation lacks it.
+    pipeline: TextPipeline, source: SourceText, hypotheses: Mapping[Request, Sequence[Hypothesis]]
+) -> SourceText:
+    """The text in which the model reads a comma for each ellipsis inside a sentence whose translation lacks it.
 
     A model that has seen an ellipsis only at the end of a text takes it for the end, and loses the words behind it. The
     sentence is not divided there, because its parts, such as "is big", are translated worse by themselves.
     """
-    for number, part in enumerate(chunk.parts):
+    for number, part in enumerate(source.parts):
         num_ellipses = num_inner_ellipses(part.given)
         found = hypotheses[part.request][:1]
         if not num_ellipses or not found or part.is_kept:
@@ -167,12 +167,12 @@ def with_commas_for_ellipses(
             seed=request.seed,
         )
         if len(read.request.ids) < pipeline.max_length:
-            chunk = replace(
-                chunk,
-                parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]),
-                read=_read_with(chunk, number, read.text),
+            source = replace(
+                source,
+                parts=(*source.parts[:number], read, *source.parts[number + 1 :]),
+                read=_read_with(source, number, read.text),
             )
-    return chunk
+    return source
 
 
 def _comma_of(pipeline: TextPipeline) -> str:
@@ -185,7 +185,7 @@ def _comma_of(pipeline: TextPipeline) -> str:
 
 def without_short_rivals(
     pipeline: TextPipeline,
-    chunk: Chunk,
+    source: SourceText,
     hypotheses: Sequence[Sequence[Hypothesis]],
     options: DecodingConfig,
 ) -> list[list[Hypothesis]]:
@@ -195,7 +195,7 @@ def without_short_rivals(
             *part_hypotheses[:1],
             *(each for each in part_hypotheses[1:] if not loses_text(pipeline, part, [each], options)),
         ]
-        for part, part_hypotheses in zip(chunk.parts, hypotheses, strict=True)
+        for part, part_hypotheses in zip(source.parts, hypotheses, strict=True)
     ]
 
 
@@ -286,51 +286,51 @@ def _cut_between_sentences(pipeline: TextPipeline, text: str) -> Cut | None:
 
 
 def with_divided_parts(
-    pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
-) -> Chunk:
-    """The chunk in which each of these parts is divided in two; one that cannot be divided is kept as it is.
+    pipeline: TextPipeline, source: SourceText, numbers: Collection[int], *, anywhere: bool = True
+) -> SourceText:
+    """The text in which each of these parts is divided in two; one that cannot be divided is kept as it is.
 
     Args:
         pipeline: of the model.
-        chunk: the text.
+        source: the text.
         numbers: of the parts.
         anywhere: whether a part is divided inside a clause if it has only one.
     """
     for number in sorted(numbers, reverse=True):
-        given = chunk.parts[number].given
+        given = source.parts[number].given
         cut = _cut_between_sentences(pipeline, given) or cut_in_two(
             given, 0.5, pipeline.languages.source, anywhere=anywhere
         )
-        chunk = _divided(pipeline, chunk, number, cut) if cut else keeping(chunk, {number})
-    return chunk
+        source = _divided(pipeline, source, number, cut) if cut else keeping(source, {number})
+    return source
 
 
 def divided_if_doubtful(
     pipeline: TextPipeline,
-    chunk: Chunk,
+    source: SourceText,
     hypotheses: Mapping[Request, Sequence[Hypothesis]],
     options: DecodingConfig,
-) -> Chunk:
-    """The chunk in which those parts are divided at a comma or another mark whose translations may lack a clause.
+) -> SourceText:
+    """The text in which those parts are divided at a comma or another mark whose translations may lack a clause.
 
     That is a translation with fewer such marks than its source, or a short one, though not too short for a translation of the
     training. `longer_of` tells whether a clause was missing.
 
     Args:
         pipeline: of the model.
-        chunk: the text.
+        source: the text.
         hypotheses: of its parts.
         options: of the search that found them.
     """
-    for number in reversed(range(len(chunk.parts))):
-        part = chunk.parts[number]
+    for number in reversed(range(len(source.parts))):
+        part = source.parts[number]
         if CLAUSE_MARK.search(part.given) is None:
             continue
         best = hypotheses[part.request][:1]
         is_free = not (part.is_kept or part.terms or part.request.prefix)
         if is_free and best and _may_lack_a_clause(pipeline, part, best[0], options):
-            chunk = with_divided_parts(pipeline, chunk, [number], anywhere=False)
-    return chunk
+            source = with_divided_parts(pipeline, source, [number], anywhere=False)
+    return source
 
 
 def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig) -> bool:
@@ -363,25 +363,25 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
 
 def longer_of(
     pipeline: TextPipeline,
-    whole: Chunk,
-    halves: Chunk,
+    whole: SourceText,
+    halves: SourceText,
     hypotheses: Mapping[Request, Sequence[Hypothesis]],
-) -> Chunk:
+) -> SourceText:
     """The halves if their translations have clearly more words than that of the whole, which lacks a clause then."""
     num_whole, num_halves = (
         sum(
             pipeline.target_tokenizer.count_written(each.ids)
-            for part in chunk.parts
+            for part in source.parts
             for each in hypotheses[part.request][:1]
         )
-        for chunk in (whole, halves)
+        for source in (whole, halves)
     )
     return replace(halves, is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
 
 
 def reads_well(
     pipeline: TextPipeline,
-    whole: Chunk,
+    whole: SourceText,
     hypotheses: Mapping[Request, Sequence[Hypothesis]],
     options: DecodingConfig,
 ) -> bool:
@@ -402,7 +402,7 @@ def reads_well(
     return True
 
 
-def may_be_joined(pipeline: TextPipeline, whole: Chunk, in_parts: Chunk) -> bool:
+def may_be_joined(pipeline: TextPipeline, whole: SourceText, in_parts: SourceText) -> bool:
     """Whether a part that was divided for its length would stay untranslated, and none is much longer than those of the training."""
     if len(in_parts.parts) == len(whole.parts) or not any(part.is_kept for part in in_parts.parts):
         return False
@@ -410,16 +410,16 @@ def may_be_joined(pipeline: TextPipeline, whole: Chunk, in_parts: Chunk) -> bool
     return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
 
 
-def keeping(chunk: Chunk, numbers: Collection[int]) -> Chunk:
-    """The chunk in which these parts stay as they were given."""
-    parts = enumerate(chunk.parts)
+def keeping(source: SourceText, numbers: Collection[int]) -> SourceText:
+    """The text in which these parts stay as they were given."""
+    parts = enumerate(source.parts)
     kept = tuple(part._replace(is_kept=part.is_kept or n in numbers) for n, part in parts)
-    return replace(chunk, parts=kept)
+    return replace(source, parts=kept)
 
 
-def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chunk:
-    """The chunk in which a part is divided in two."""
-    whole = chunk.parts[number]
+def _divided(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) -> SourceText:
+    """The text in which a part is divided in two."""
+    whole = source.parts[number]
     first = whole._replace(given=cut.left, ends_inside=False, closing="")
     gap = _gap_with_marks(pipeline, cut.marks)
     second = whole._replace(given=cut.right, starts_inside=False, gap=gap)
@@ -433,19 +433,19 @@ def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chu
     first = _encoded(pipeline, first, prefix=request.prefix, seed=request.seed)
     second = _encoded(pipeline, second, prefix=(), seed=next_seed)
     return replace(
-        chunk,
-        parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]),
-        read=_read_with(chunk, number, f"{first.text}{cut.marks}{second.text}"),
+        source,
+        parts=(*source.parts[:number], first, second, *source.parts[number + 1 :]),
+        read=_read_with(source, number, f"{first.text}{cut.marks}{second.text}"),
     )
 
 
-def _read_with(chunk: Chunk, number: int, text: str) -> str:
-    """The text of a chunk as it is read, with another text in the place of a part: alone, a word may get another known spelling."""
+def _read_with(source: SourceText, number: int, text: str) -> str:
+    """The text of a text as it is read, with another text in the place of a part: alone, a word may get another known spelling."""
     start = end = 0
-    for part in chunk.parts[: number + 1]:
-        start = chunk.read.index(part.text, end)
+    for part in source.parts[: number + 1]:
+        start = source.read.index(part.text, end)
         end = start + len(part.text)
-    return chunk.read[:start] + text + chunk.read[end:]
+    return source.read[:start] + text + source.read[end:]
 
 
 def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: int) -> TextPart:
@@ -480,15 +480,15 @@ def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:
 
 
 def in_form_of_clauses(
-    pipeline: TextPipeline, chunk: Chunk, texts: Sequence[list[Alternative]]
+    pipeline: TextPipeline, source: SourceText, texts: Sequence[list[Alternative]]
 ) -> list[list[Alternative]]:
     """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
-    if all(part.is_kept for part in chunk.parts):
-        whole = without_line_breaks(chunk.text.rstrip("\r\n"))
+    if all(part.is_kept for part in source.parts):
+        whole = without_line_breaks(source.text.rstrip("\r\n"))
         return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
     language = primary_language(pipeline.languages.target)
     finished = []
-    for part, part_texts in zip(chunk.parts, texts, strict=True):
+    for part, part_texts in zip(source.parts, texts, strict=True):
         if part.is_kept:
             finished.append([Alternative(part.given, 0.0)])
         elif part.starts_inside or part.ends_inside:
@@ -575,41 +575,41 @@ class Repair:
     explainer: ExplainingEngine | None = None
     """Scores a translation whose repeated words are cut; None: none is cut."""
 
-    def apply(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Repair what can be repaired, and note in each chunk which doubts are left.
+    def apply(self, sources: list[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Repair what can be repaired, and note in each text which doubts are left.
 
         Args:
-            chunks: the texts; those with doubts are replaced.
+            sources: the texts; those with doubts are replaced.
             hypotheses: of all their parts; better ones replace those with doubts.
         """
-        doubtful: dict[int, list[int]] = {}  # the place of a chunk -> the numbers of its parts
-        for place, chunk in enumerate(chunks):
-            for number, part in enumerate(chunk.parts):
+        doubtful: dict[int, list[int]] = {}  # the place of a text -> the numbers of its parts
+        for place, source in enumerate(sources):
+            for number, part in enumerate(source.parts):
                 if self._doubts(part, hypotheses[part.request]):
                     doubtful.setdefault(place, []).append(number)
         if not doubtful:
             return
         language = self.languages.source
         for place, numbers in doubtful.items():
-            parts = chunks[place].parts
+            parts = sources[place].parts
             unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
-            chunks[place] = keeping(chunks[place], unreadable)
-        before = {place: self._total(chunks[place], hypotheses) for place in doubtful}
+            sources[place] = keeping(sources[place], unreadable)
+        before = {place: self._total(sources[place], hypotheses) for place in doubtful}
         repaired = {
             part.request: part
             for place, numbers in doubtful.items()
-            for part in map(chunks[place].parts.__getitem__, numbers)
+            for part in map(sources[place].parts.__getitem__, numbers)
             if not part.is_kept
         }
         self._search_again(repaired, hypotheses)
         for place in doubtful:
-            chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
+            source = self._without_guesses(self._in_halves(sources[place], hypotheses), hypotheses)
             if self.pipeline.keeps_text:
-                chunk = self._without_losses(chunk, hypotheses)
-            is_repaired = self._total(chunk, hypotheses) < before[place]
-            part_doubts = (self._doubts(part, hypotheses[part.request]) for part in chunk.parts)
+                source = self._without_losses(source, hypotheses)
+            is_repaired = self._total(source, hypotheses) < before[place]
+            part_doubts = (self._doubts(part, hypotheses[part.request]) for part in source.parts)
             left = tuple(dict.fromkeys(doubt for doubts in part_doubts for doubt in doubts))
-            chunks[place] = replace(chunk, doubts=left, is_repaired=is_repaired)
+            sources[place] = replace(source, doubts=left, is_repaired=is_repaired)
 
     def _search_again(self, parts: Mapping[Request, TextPart], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Put the best hypotheses of each part, as many as `num_best`, in the places of those of the search."""
@@ -692,53 +692,53 @@ class Repair:
         )
         return [Hypothesis(ids, score_of_given(explanation, self.options))]
 
-    def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
-        """The chunk in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
-        for number in reversed(range(len(chunk.parts))):
-            part = chunk.parts[number]
+    def _in_halves(self, source: SourceText, hypotheses: dict[Request, list[Hypothesis]]) -> SourceText:
+        """The text in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
+        for number in reversed(range(len(source.parts))):
+            part = source.parts[number]
             doubts = self._doubts(part, hypotheses[part.request])
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = with_divided_parts(self.pipeline, chunk, [number], anywhere=is_strong)
-            if len(halves.parts) == len(chunk.parts):  # nothing to divide
+            halves = with_divided_parts(self.pipeline, source, [number], anywhere=is_strong)
+            if len(halves.parts) == len(source.parts):  # nothing to divide
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
             found = dict(zip(new, self.search(new, self.options), strict=True)) if new else {}
-            if self._total(halves, hypotheses | found) < self._total(chunk, hypotheses):
-                chunk = halves
+            if self._total(halves, hypotheses | found) < self._total(source, hypotheses):
+                source = halves
                 hypotheses.update(found)
-        return chunk
+        return source
 
-    def _without_guesses(self, chunk: Chunk, hypotheses: Found) -> Chunk:
-        """The chunk in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
+    def _without_guesses(self, source: SourceText, hypotheses: Found) -> SourceText:
+        """The text in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
         quality = self.quality
         if quality is None:
-            return chunk
+            return source
         guesses = {
             number
-            for number, part in enumerate(chunk.parts)
+            for number, part in enumerate(source.parts)
             if not part.terms  # which would not stand in the translation
             and UNSURE in self._doubts(part, hypotheses[part.request])
             and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
-        return keeping(chunk, guesses)
+        return keeping(source, guesses)
 
-    def _without_losses(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
-        """The chunk in which the parts that would lose text are divided until none does, or stay as they are."""
-        parts = enumerate(chunk.parts)
+    def _without_losses(self, source: SourceText, hypotheses: dict[Request, list[Hypothesis]]) -> SourceText:
+        """The text in which the parts that would lose text are divided until none does, or stay as they are."""
+        parts = enumerate(source.parts)
         wordless = {number for number, part in parts if WORDLESS in self._doubts(part, hypotheses[part.request])}
-        chunk = keeping(chunk, wordless)
+        source = keeping(source, wordless)
         while lost := [
             number
-            for number, part in enumerate(chunk.parts)
+            for number, part in enumerate(source.parts)
             if loses_text(self.pipeline, part, hypotheses[part.request], self.options)
         ]:
-            chunk = with_divided_parts(self.pipeline, chunk, lost)
-            new = [request for request in chunk.requests if request not in hypotheses]
+            source = with_divided_parts(self.pipeline, source, lost)
+            new = [request for request in source.requests if request not in hypotheses]
             if new:
                 hypotheses.update(zip(new, self.search(new, self.options), strict=True))
-        return chunk
+        return source
 
     def _doubts(self, part: TextPart, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         """Nothing for a part that stays as it is, and for one whose beginning the caller has given."""
@@ -756,8 +756,8 @@ class Repair:
         is_unsure = confidence is not None and confidence < quality.least_confidence
         return (*doubts, UNSURE) if is_unsure else doubts
 
-    def _total(self, chunk: Chunk, hypotheses: Found) -> float:
-        return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in chunk.parts)
+    def _total(self, source: SourceText, hypotheses: Found) -> float:
+        return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in source.parts)
 
 
 def _cost(doubts: Iterable[str]) -> float:
