@@ -8,15 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
+from typing import TYPE_CHECKING
 from unicodedata import category
 
-from transformer_cli.decoding.checks.brackets import TextPiece
+from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets
 from transformer_cli.decoding.code_in_text import with_code
+from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
     Promise,
+    ProtectedSentence,
     SpanKeeper,
     StandIns,
     spans_of_terms,
@@ -65,6 +68,9 @@ from transformer_cli.text.spans import (
     masked,
     written_breaks,
 )
+
+if TYPE_CHECKING:  # it calls this module
+    from transformer_cli.decoding.translator import Translator
 
 _SENTENCE_ENDS = ".!?\u2026"
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
@@ -366,6 +372,61 @@ class LineForm:
             return ""
         gap = gap_between(source_gap, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
+
+
+# Texts that are translated in pieces, so that they keep their brackets and their protected spans.
+
+
+def with_lost_brackets(
+    translator: "Translator", texts: Sequence[SourceText], translations: list[Translation], form: LineForm
+) -> list[Translation]:
+    """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
+    pieces_of_texts = {
+        index: pieces_around_brackets(form.sentences(text.text, find_spans(text.text)))
+        for index, (text, translation) in enumerate(zip(texts, translations, strict=True))
+        if not text.prefix and lost_brackets(text.text, translation.text)
+    }
+    if not pieces_of_texts:
+        return translations
+    asked = [
+        form.piece(piece.text + piece.closing, texts[index], number)
+        for index, pieces in pieces_of_texts.items()
+        for number, piece in enumerate(pieces)
+        if piece.is_translated
+    ]
+    answers = iter(translator.translate_in_form(asked, form))
+    mended = list(translations)
+    for index, pieces in pieces_of_texts.items():
+        parts = [
+            form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text) for piece in pieces
+        ]
+        whole = form.finished(texts[index], joined_translation(texts[index].text, parts, "".join))
+        num_terms, num_before = (sum(term.is_applied for term in each.terms) for each in (whole, translations[index]))
+        if num_terms >= num_before:
+            mended[index] = replace(whole, is_in_pieces=True, is_repaired=True)
+    return mended
+
+
+def translated_with_spans(translator: "Translator", texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
+    """The translations of texts, some of which have protected spans: further rounds follow until every span has come back.
+
+    In each round, what all sentences ask for is translated in one call, so that batches are full.
+    """
+    keeper = form.span_keeper()
+    sentences = [ProtectedSentence(text, keeper) if text.spans else None for text in texts]
+    results = [None if sentence is None else sentence.result for sentence in sentences]
+    while waiting := [index for index, result in enumerate(results) if result is None]:
+        asked = [[texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting]
+        answers = iter(translated_as_sentences(translator, list(chain(*asked)), form))
+        for index, sentence_texts in zip(waiting, asked, strict=True):
+            translations = list(islice(answers, len(sentence_texts)))
+            sentence = sentences[index]
+            if sentence is None:
+                results[index] = form.finished(texts[index], translations[0])
+            else:
+                sentence.answer(translations)
+                results[index] = sentence.result
+    return [result for result in results if result is not None]
 
 
 def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import in_form_of_clauses
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -52,6 +51,7 @@ from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
     SeenLengths,
     Sentence,
+    as_inner_part,
     gap_between,
     in_sentence_case,
     is_one_sentence,
@@ -60,6 +60,7 @@ from transformer_cli.text.sentences import (
     split_sentences,
     with_ellipses,
     with_final_mark_of,
+    without_closing_mark,
 )
 from transformer_cli.text.spans import masked
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -68,6 +69,12 @@ if TYPE_CHECKING:  # it explains what this pipeline reads and writes
     from transformer_cli.decoding.details import UnknownReplacement
 
 _LETTER = "a"
+_WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
+# Languages of the Arabic script, and their comma and semicolon.
+_WITH_ARABIC_MARKS = frozenset(["ar", "fa", "ur", "ps", "ug", "ckb", "sd", "dv"])
+_ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
+_PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"})
+_NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 _MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
@@ -326,7 +333,7 @@ class TextPipeline:
         is_divided = any(part.starts_inside or part.ends_inside for part in source.parts)
         is_untranslated = any(part.is_kept for part in source.parts)
         if is_divided or is_untranslated:
-            texts = in_form_of_clauses(self, source, texts)
+            texts = _in_form_of_clauses(source, texts, primary_language(self.languages.target))
         found = texts[0] if len(texts) == 1 else _joined_parts(source, texts)
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
@@ -425,9 +432,35 @@ class TextPipeline:
             sentences[1:] = map(_without_lone_quote, sentences[1:])
         return sentences
 
-    def gap(self, source_gap: str) -> str:
-        """The white space between two translations, from that between their sources."""
-        return without_line_breaks(gap_between(source_gap, *self.languages))
+    def gap(self, marks: str) -> str:
+        """What stands between two translations: white space, or marks as the target language writes them.
+
+        Args:
+            marks: what stands between their sources.
+        """
+        mark, target_language = marks.strip(), self.languages.target
+        if not mark:
+            return without_line_breaks(gap_between(marks, *self.languages))
+        language = primary_language(target_language)
+        if mark in _NARROW_MARKS:
+            if not has_spaces(target_language):
+                return mark
+            marks = _NARROW_MARKS[mark]
+        marks = marks.translate(_PLAIN_MARKS)
+        if language in _WITH_ARABIC_MARKS:
+            return without_line_breaks(marks.translate(_ARABIC_MARKS))
+        is_pause = marks.strip() in (",", ";", ":")
+        if is_pause and language in ("zh", "ja", "yue"):
+            return marks.strip().translate(_WIDE_MARKS)
+        return without_line_breaks(marks)
+
+    @property
+    def comma(self) -> str:
+        """A comma as the source language writes it, with the white space behind it."""
+        language = primary_language(self.languages.source)
+        if language in _WITH_ARABIC_MARKS:
+            return ", ".translate(_ARABIC_MARKS)
+        return {"ja": "\u3001", "zh": "\uff0c", "yue": "\uff0c"}.get(language, ", ")
 
     def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
         """The parts of a text with more than `max_length` tokens, and their token ids."""
@@ -459,6 +492,36 @@ class TextPipeline:
         if term_texts or self.replacement is None:
             return term_texts
         return self.replacement.words(part.text, part.request.ids, hypothesis, self.source_tokenizer)
+
+
+def _in_form_of_clauses(
+    source: SourceText, texts: Sequence[list[Alternative]], target_language: str
+) -> list[list[Alternative]]:
+    """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
+    if all(part.is_kept for part in source.parts):
+        whole = without_line_breaks(source.text.rstrip("\r\n"))
+        return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
+    finished = []
+    for part, part_texts in zip(source.parts, texts, strict=True):
+        if part.is_kept:
+            finished.append([Alternative(part.given, 0.0)])
+        elif part.starts_inside or part.ends_inside:
+            finished.append([_in_form_of(part, each, target_language) for each in part_texts])
+        else:
+            finished.append(part_texts)
+    return finished
+
+
+def _in_form_of(clause: TextPart, translated: Alternative, target_language: str) -> Alternative:
+    """The translation of a clause with no capital letter and no full stop but those of its sentence."""
+    text = translated.text
+    if clause.ends_inside:
+        text = without_closing_mark(text)
+    if clause.starts_inside:
+        text = as_inner_part(text, clause.given, target_language=target_language)
+    elif clause.given[:1].isupper():
+        text = text[:1].upper() + text[1:]
+    return translated._replace(text=text)
 
 
 def _pieces(source: SourceText, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:

@@ -1,14 +1,14 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.checks.brackets import BRACKET, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.checks.brackets import BRACKET
 from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
@@ -21,19 +21,7 @@ from transformer_cli.decoding.checks.doubts import (
 )
 from transformer_cli.decoding.checks.omissions import regain_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import (
-    CLAUSE_MARK,
-    Repair,
-    divided_if_doubtful,
-    in_clauses,
-    longer_of,
-    loses_text,
-    may_be_joined,
-    reads_well,
-    with_commas_for_ellipses,
-    with_divided_parts,
-    without_short_rivals,
-)
+from transformer_cli.decoding.checks.repair import Repair, TextKeeper, in_clauses, without_short_rivals
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.details import with_details, with_explained_unknown
 from transformer_cli.decoding.end_marks import translated_as_sentences
@@ -45,14 +33,17 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
-from transformer_cli.decoding.protected_spans import ProtectedSentence
+from transformer_cli.decoding.line_form import (
+    LineForm,
+    translated_with_spans,
+    with_blank_lines,
+    with_fixed_spaces,
+    with_lost_brackets,
+)
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     SourceText,
     Translation,
-    copied,
-    joined_translation,
     left_out,
     seeded,
     through_pivot,
@@ -60,8 +51,8 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import chosen_direction, is_plain, primary_language
 from transformer_cli.text.seen_words import SeenWords, made_up_words
-from transformer_cli.text.sentences import ELLIPSIS, PLAIN_END
-from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
+from transformer_cli.text.sentences import PLAIN_END
+from transformer_cli.text.spans import has_span_sign, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -387,9 +378,9 @@ class Translator:
         texts: list[SourceText] = []
         for line, split in zip(lines, split_lines, strict=True):
             texts += [line] if split is None else split.texts
-        translations = self._in_form_of_texts(texts, form)
+        translations = self.translate_in_form(texts, form)
         if self.repairs and any(BRACKET.search(each.text) for each in texts):
-            translations = self._with_lost_brackets(texts, translations, form)
+            translations = with_lost_brackets(self, texts, translations, form)
         remaining = iter(translations)
         return [
             next(remaining) if line is None else form.join(line, [*islice(remaining, len(line.texts))])
@@ -443,10 +434,10 @@ class Translator:
             return self
         return estimating
 
-    def _in_form_of_texts(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
+    def translate_in_form(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
         """The translations of texts, with the letters and the ends of their texts, and with the protected spans that they name."""
         if any(each.spans for each in texts):
-            return self._with_spans(texts, form)
+            return translated_with_spans(self, texts, form)
         # Most texts begin and end as their translations do, and the model has read them as they stand.
         plain = [PLAIN_END.search(text.text) and not (text.written or text.text[0].islower()) for text in texts]
         found = self.translate_texts(texts) if all(plain) else translated_as_sentences(self, texts, form)
@@ -454,61 +445,6 @@ class Translator:
             each if is_plain else form.finished(text, each)
             for text, each, is_plain in zip(texts, found, plain, strict=True)
         ]
-
-    def _with_lost_brackets(
-        self, texts: Sequence[SourceText], translations: list[Translation], form: LineForm
-    ) -> list[Translation]:
-        """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
-        pieces_of_texts = {
-            index: pieces_around_brackets(form.sentences(text.text, find_spans(text.text)))
-            for index, (text, translation) in enumerate(zip(texts, translations, strict=True))
-            if not text.prefix and lost_brackets(text.text, translation.text)
-        }
-        if not pieces_of_texts:
-            return translations
-        asked = [
-            form.piece(piece.text + piece.closing, texts[index], number)
-            for index, pieces in pieces_of_texts.items()
-            for number, piece in enumerate(pieces)
-            if piece.is_translated
-        ]
-        answers = iter(self._in_form_of_texts(asked, form))
-        mended = list(translations)
-        for index, pieces in pieces_of_texts.items():
-            parts = [
-                form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text)
-                for piece in pieces
-            ]
-            whole = form.finished(texts[index], joined_translation(texts[index].text, parts, "".join))
-            num_terms, num_before = (
-                sum(term.is_applied for term in each.terms) for each in (whole, translations[index])
-            )
-            if num_terms >= num_before:
-                mended[index] = replace(whole, is_in_pieces=True, is_repaired=True)
-        return mended
-
-    def _with_spans(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
-        """The translations of texts, some of which have protected spans: further rounds follow until every span has come back.
-
-        In each round, what all sentences ask for is translated in one call, so that batches are full.
-        """
-        keeper = form.span_keeper()
-        sentences = [ProtectedSentence(text, keeper) if text.spans else None for text in texts]
-        results = [None if sentence is None else sentence.result for sentence in sentences]
-        while waiting := [index for index, result in enumerate(results) if result is None]:
-            asked = [
-                [texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting
-            ]
-            answers = iter(translated_as_sentences(self, list(chain(*asked)), form))
-            for index, sentence_texts in zip(waiting, asked, strict=True):
-                translations = list(islice(answers, len(sentence_texts)))
-                sentence = sentences[index]
-                if sentence is None:
-                    results[index] = form.finished(texts[index], translations[0])
-                else:
-                    sentence.answer(translations)
-                    results[index] = sentence.result
-        return [result for result in results if result is not None]
 
     def translate_texts(
         self, texts: Sequence[SourceText], explainer: ExplainingEngine | None = None
@@ -524,17 +460,14 @@ class Translator:
             sources = [in_clauses(pipeline, source) for source in sources]
         if (sampling := self.decoding.sampling) is not None:
             sources = [seeded(source, sampling.seed) for source in sources]
-        # The repairs below put divided sources into `sources`, and what is found for their parts into `hypotheses`.
+        # The repairs below put divided texts into `sources`, and what is found for their parts into `hypotheses`.
         hypotheses: dict[Request, list[Hypothesis]] = {}
         self._search_new_parts(sources, hypotheses)
         if pipeline.keeps_text:
+            search_new = partial(self._search_new_parts, hypotheses=hypotheses)
+            keeper = TextKeeper(pipeline, self.decoding, search_new, sources, hypotheses)
             # The words of a line with details are linked by their places, so none of its marks changes.
-            # Most texts have neither an ellipsis nor a mark between clauses.
-            if explainer is None and any(ELLIPSIS.search(part.given) for source in sources for part in source.parts):
-                self._regain_ellipses(sources, hypotheses)
-            self._divide_lost(range(len(sources)), sources, hypotheses, whole)
-            if self.repairs and any(CLAUSE_MARK.search(part.given) for source in sources for part in source.parts):
-                self._regain_clauses(sources, hypotheses)
+            keeper.apply(whole, changes_marks=explainer is None, divides_doubtful=self.repairs)
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
             regain_lost_words(pipeline, engine, sources, hypotheses, self.decoding)
@@ -570,101 +503,9 @@ class Translator:
             hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
             new_hypotheses = {request: hypotheses[request] for request in new}
-            hypotheses |= self._with_terms_in_place(sources, new_hypotheses)
+            from transformer_cli.decoding.terms_in_place import with_terms_in_place
 
-    def _regain_ellipses(self, sources: list[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
-        changed = {
-            index: read
-            for index, source in enumerate(sources)
-            if (read := with_commas_for_ellipses(self.pipeline, source, hypotheses)) is not source
-        }
-        if not changed:
-            return
-        for index, read in changed.items():
-            sources[index] = read
-        self._search_new_parts(list(changed.values()), hypotheses)
-
-    def _divide_lost(
-        self,
-        indexes: Iterable[int],
-        sources: list[SourceText],
-        hypotheses: dict[Request, list[Hypothesis]],
-        whole: Sequence[SourceText] = (),
-    ) -> None:
-        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
-
-        A part that cannot be divided any more is kept as it was given.
-
-        Args:
-            indexes: of the texts that are looked at.
-            sources: get the divided parts.
-            hypotheses: of all parts; get those of the new parts.
-            whole: the sources before long sentences were divided; one takes its place if a clause would be kept.
-        """
-        changed, left = set[int](), list(indexes)
-        while left:
-            lost = []
-            for index in left:
-                parts = enumerate(sources[index].parts)
-                numbers = [
-                    n for n, part in parts if loses_text(self.pipeline, part, hypotheses[part.request], self.decoding)
-                ]
-                if numbers:
-                    sources[index] = with_divided_parts(self.pipeline, sources[index], numbers)
-                    lost.append(index)
-            if lost:
-                self._search_new_parts([sources[index] for index in lost], hypotheses)
-            changed.update(lost)
-            left = lost
-        if whole and changed and self.decoding.sampling is None:
-            self._join_clauses(sorted(changed), whole, sources, hypotheses)
-
-    def _join_clauses(
-        self,
-        indexes: Iterable[int],
-        whole: Sequence[SourceText],
-        sources: list[SourceText],
-        hypotheses: dict[Request, list[Hypothesis]],
-    ) -> None:
-        """Translate sentences as a whole that were divided for their length, if a clause of them would stay untranslated."""
-        left = [n for n in indexes if may_be_joined(self.pipeline, whole[n], sources[n])]
-        self._search_new_parts([whole[n] for n in left], hypotheses)
-        for n in left:
-            if reads_well(self.pipeline, whole[n], hypotheses, self.decoding):
-                sources[n] = replace(whole[n], is_repaired=True)
-
-    def _regain_clauses(self, sources: list[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Divide sentences whose translations lack a clause, though none is far too short."""
-        pipeline = self.pipeline
-        in_halves = {
-            index: halves
-            for index, source in enumerate(sources)
-            if (halves := divided_if_doubtful(pipeline, source, hypotheses, self.decoding)) is not source
-        }
-        if not in_halves:
-            return
-        self._search_new_parts(list(in_halves.values()), hypotheses)
-        for index, halves in in_halves.items():
-            sources[index] = longer_of(pipeline, sources[index], halves, hypotheses)
-        self._divide_lost(in_halves, sources, hypotheses)
-
-    def _with_terms_in_place(
-        self, sources: Sequence[SourceText], hypotheses: Mapping[Request, list[Hypothesis]]
-    ) -> Mapping[Request, list[Hypothesis]]:
-        """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
-        options = self.decoding
-        is_search = not (options.sampling or options.diversity)
-        engine = self.engine
-        if not is_search or not isinstance(engine, ExplainingEngine):
-            return {}
-        required = {
-            part.request: part.terms for source in sources for part in source.parts if part.request in hypotheses
-        }
-        from transformer_cli.decoding.terms_in_place import TermPlacer
-
-        placer = TermPlacer(engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options)
-        return placer.placed(required, hypotheses)
+            hypotheses |= with_terms_in_place(self, sources, new_hypotheses)
 
     def _best_candidates(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
         """The best hypotheses of each part by the scores of several models (`decoding.rescore`) or by minimum Bayes risk (`decoding.mbr`)."""
