@@ -211,7 +211,7 @@ class LineForm:
             as_read += "."  # many models have seen a word by itself only so
         if as_read == written:
             return source_text
-        return replace(source_text, text=as_read, written=written)
+        return source_text._replace(text=as_read, written=written)
 
     def _is_read_in_small_letters(self, text: str) -> bool:
         """Whether a text in capital letters is a sentence or heading, or has a term of the glossary, and no term whose capital letters count."""

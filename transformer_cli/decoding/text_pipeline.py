@@ -268,8 +268,7 @@ class TextPipeline:
         if any(tokenizer.unk_id in part.request.ids for part in parts):
             unknown_words = tuple(tokenizer.unknown_words(text))
         num_known_words = sum(tokenizer.count_words(one.request.ids) for one in parts) if tokenizer.has_words else 0
-        return replace(
-            given,
+        return given._replace(
             parts=tuple(parts),
             read=text,
             is_cut=len(parts) > len(sentences),

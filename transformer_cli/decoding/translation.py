@@ -215,8 +215,7 @@ class TextPart(NamedTuple):
     """Whether it stays as it was given, because its translation loses text, or because the model cannot read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(NamedTuple):
     """A text that is translated by itself: a line as it was read, or one of the texts in it; and what is known of it on its way.
 
     `TextPipeline.prepared` gives it its parts, repairs change them, and `TextPipeline.restore` makes its translation.
@@ -289,7 +288,7 @@ def seeded(source: SourceText, seed: int) -> SourceText:
         part._replace(request=part.request._replace(seed=request_seed(seed, source.line_number, number)))
         for number, part in enumerate(source.parts, source.first_part)
     )
-    return replace(source, parts=tuple(parts))
+    return source._replace(parts=tuple(parts))
 
 
 def request_seed(seed: int, line: int, part: int) -> int:

@@ -365,9 +365,9 @@ class Translator:
             before, protects_spans=self.protects_spans, is_strict=self.is_strict, reports_lines=reports_lines
         )
         second = replace(self, before=None, memory=None, reports_lines=reports_lines)
-        pivots = first.translate_window([replace(line, prefix="") for line in lines])
+        pivots = first.translate_window([line._replace(prefix="") for line in lines])
         translations = second.translate_window(
-            [replace(line, text=each.text) for line, each in zip(lines, pivots, strict=True)]
+            [line._replace(text=each.text) for line, each in zip(lines, pivots, strict=True)]
         )
         return [through_pivot(one, other, self.languages) for one, other in zip(pivots, translations, strict=True)]
 

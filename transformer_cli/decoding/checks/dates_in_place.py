@@ -30,7 +30,7 @@ def with_dates_in_place(
         return translations
     decoding = translator.decoding.model_copy(update={"repair": False})  # which would try stand-ins for stand-ins
     plain = replace(translator, decoding=decoding, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], text=each.text) for place, each in tries])
+    again = plain.translate_window([lines[place]._replace(text=each.text) for place, each in tries])
     best: dict[int, Translation] = {}
     for (place, each), found in zip(tries, again, strict=True):
         text = each.restored(found.text)

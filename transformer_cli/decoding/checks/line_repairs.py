@@ -59,7 +59,7 @@ def with_lost_parts(
     if not places:
         return translations
     # What comes back from the line, such as brackets around nothing, has no line break that the translation may not have.
-    lines = [replace(lines[place], text=without_line_breaks(lines[place].text)) for place in places]
+    lines = [lines[place]._replace(text=without_line_breaks(lines[place].text)) for place in places]
     found = [
         translation if translation.source == line.text else replace(translation, source=line.text)
         for line, translation in zip(lines, map(translations.__getitem__, places), strict=True)
@@ -161,7 +161,7 @@ def _with_notes_in_place(
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], text=bare.text) for place, bare in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=bare.text) for place, bare in read.items()])
     links = _links(translator, [(bare.text, found.text) for bare, found in zip(read.values(), again, strict=True)])
     mended = list(translations)
     for (place, bare), found in zip(read.items(), again, strict=True):
@@ -196,7 +196,7 @@ def _with_lost_ampersands(
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], text=words) for place, words in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=words) for place, words in read.items()])
     mended = list(translations)
     for (place, words), found in zip(read.items(), again, strict=True):
         given = lines[place].text
@@ -229,7 +229,7 @@ def _with_lost_empty_brackets(
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], text=rest) for place, (rest, _) in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=rest) for place, (rest, _) in read.items()])
     mended = list(translations)
     for (place, (_, brackets)), found in zip(read.items(), again, strict=True):
         if not (found.is_untranslated or found.is_partly_copied):
@@ -255,7 +255,7 @@ def _with_odd_case(
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], text=small) for place, small in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=small) for place, small in read.items()])
     mended = list(translations)
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
@@ -683,7 +683,7 @@ def _with_signs_in_place(
                 (each.place, text) for each in asked for text in each.texts if (each.place, text) not in answers
             )
         )
-        found = plain.translate_window([replace(lines[place], text=text) for place, text in new])
+        found = plain.translate_window([lines[place]._replace(text=text) for place, text in new])
         answers |= zip(new, found, strict=True)
         replies = [[answers[each.place, text] for text in each.texts] for each in asked]
         links = _links(

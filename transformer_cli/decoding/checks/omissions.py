@@ -157,7 +157,7 @@ def regain_lost_words(
         hypotheses[request] = [rival, *(each for each in hypotheses[request] if each is not rival)]
     for number, source in enumerate(sources):
         if found and any(part.request in found for part in source.parts):
-            sources[number] = replace(source, is_repaired=True)
+            sources[number] = source._replace(is_repaired=True)
     for request_hypotheses in hypotheses.values():
         del request_hypotheses[options.num_best :]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
@@ -289,7 +289,7 @@ def keeping(source: SourceText, numbers: Collection[int]) -> SourceText:
     """The text in which these parts stay as they were given."""
     parts = enumerate(source.parts)
     kept = tuple(part._replace(is_kept=part.is_kept or n in numbers) for n, part in parts)
-    return replace(source, parts=kept)
+    return source._replace(parts=kept)
 
 
 def _divided(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) -> SourceText:
@@ -307,8 +307,7 @@ def _divided(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) 
     next_seed = request.seed and (request.seed + 1) % 2**63
     first = _encoded(pipeline, first, prefix=request.prefix, seed=request.seed)
     second = _encoded(pipeline, second, prefix=(), seed=next_seed)
-    return replace(
-        source,
+    return source._replace(
         parts=(*source.parts[:number], first, second, *source.parts[number + 1 :]),
         read=_read_with(source, number, f"{first.text}{cut.marks}{second.text}"),
     )
@@ -400,8 +399,7 @@ class TextKeeper:
             request = part.request
             read = _encoded(pipeline, part._replace(ellipses=ellipses), prefix=request.prefix, seed=request.seed)
             if len(read.request.ids) < pipeline.max_length:
-                source = replace(
-                    source,
+                source = source._replace(
                     parts=(*source.parts[:number], read, *source.parts[number + 1 :]),
                     read=_read_with(source, number, read.text),
                 )
@@ -443,7 +441,7 @@ class TextKeeper:
         self.search_new([whole[n] for n in left])
         for n in left:
             if self._reads_well(whole[n]):
-                self.sources[n] = replace(whole[n], is_repaired=True)
+                self.sources[n] = whole[n]._replace(is_repaired=True)
 
     def _may_be_joined(self, whole: SourceText, in_parts: SourceText) -> bool:
         """Whether a part that was divided for its length would stay untranslated, and none is much longer than those of the training."""
@@ -509,7 +507,7 @@ class TextKeeper:
             )
             for source in (whole, halves)
         )
-        return replace(halves, is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
+        return halves._replace(is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
 
 
 # Doubtful translations.
@@ -611,7 +609,7 @@ class Repair:
             is_repaired = self._total(source, hypotheses) < before[place]
             part_doubts = (self._doubts(part, hypotheses[part.request]) for part in source.parts)
             left = tuple(dict.fromkeys(doubt for doubts in part_doubts for doubt in doubts))
-            sources[place] = replace(source, doubts=left, is_repaired=is_repaired)
+            sources[place] = source._replace(doubts=left, is_repaired=is_repaired)
 
     def _search_again(self, parts: Mapping[Request, TextPart], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Put the best hypotheses of each part, as many as `num_best`, in the places of those of the search."""

@@ -395,7 +395,7 @@ class Explainer:
         self._check_prefix(prefix_ids)
         first = prepared.parts[0]
         first = first._replace(request=first.request._replace(prefix=prefix_ids))
-        return replace(prepared, parts=(first, *prepared.parts[1:]))
+        return prepared._replace(parts=(first, *prepared.parts[1:]))
 
     def _check_prefix(self, ids: TokenIds) -> None:
         pipeline = self.translator.pipeline
