@@ -18,7 +18,7 @@ from transformer_cli.decoding import Glossary, Translator
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.given_pairs import PairAligner, TextAligner, pair_likelihoods
 from transformer_cli.decoding.line_form import with_fixed_spaces
-from transformer_cli.decoding.translation import Line, copied
+from transformer_cli.decoding.translation import SourceText, copied
 from transformer_cli.evaluation.validation import validate
 from transformer_cli.extensions.documents import (
     ModelTranslator,
@@ -139,9 +139,9 @@ def test_a_protected_span_comes_back_with_its_own_characters(trained: Translator
 def test_a_fixed_space_comes_back_beside_what_the_translation_has_too(
     space: str, line: str, plain: str, expected: str
 ) -> None:
-    given = Line(line.replace("~", space))
-    assert with_fixed_spaces(given, copied(given.given, plain)).text == expected.replace("~", space)
-    assert with_fixed_spaces(Line(line.replace("~", " ")), copied(line, plain)).text == plain
+    given = SourceText(line.replace("~", space))
+    assert with_fixed_spaces(given, copied(given.text, plain)).text == expected.replace("~", space)
+    assert with_fixed_spaces(SourceText(line.replace("~", " ")), copied(line, plain)).text == plain
 
 
 @pytest.mark.long

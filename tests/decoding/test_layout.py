@@ -605,7 +605,7 @@ def test_the_first_text_of_a_line_gets_its_prefix() -> None:
     translator = translator_of(translate, pipeline, protects=True)
     lines = ["- one <b>two</b>. cat.", "12"]
     list(translator.translate(lines, prefixes=["prefix", "other"], num_before=7))
-    found = [(each.text, each.prefix, each.line) for each in seen]
+    found = [(each.text, each.prefix, each.line_number) for each in seen]
     assert found == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
     assert len({each.first_part for each in seen}) == 3
 

@@ -28,18 +28,17 @@ OTHER_FUNCTIONS = {
     "TextPipeline.normalize_given_target",
     "TextPipeline.required_terms",
     "TextPipeline.words_for_unknown",
-    "Translator._join_clauses",
-    "Translator._regain_clauses",
-    "Translator._regain_ellipses",
-    "Translator._with_details",
-    "Translator._with_lost_brackets",
-    "Translator._with_spans",
-    "Translator._with_terms_in_place",
-    "in_form_of_clauses",
+    "TextKeeper._join_clauses",
+    "TextKeeper._regain_clauses",
+    "TextKeeper._regain_ellipses",
+    "_in_form_of_clauses",
     "joined",
     "seeded",
     "without_short_rivals",
 }
+
+# They work on sentences, and are none.
+WORKERS = {"LineForm", "Repair", "TextKeeper", "TextPipeline", "Translator"}
 
 
 def entered(translator: Translator, line: str) -> set[tuple[str, str]]:
@@ -57,6 +56,30 @@ def entered(translator: Translator, line: str) -> set[tuple[str, str]]:
     finally:
         sys.setprofile(None)
     return found
+
+
+def records(translator: Translator, line: str) -> set[str]:
+    """The classes of the records that one translation makes of a sentence: their methods that make one are generated."""
+    found: set[str] = set()
+
+    def see(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename == "<string>":
+            values = frame.f_locals
+            made = values.get("_cls") or type(values.get("self"))
+            if made.__module__.startswith(("transformer_cli.decoding", "transformer_cli.text")):
+                found.add(made.__qualname__)
+
+    sys.setprofile(see)
+    try:
+        list(translator.translate([line]))
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_a_plain_sentence_is_at_most_six_records_on_its_way() -> None:
+    found = records(stub_translator(cut_after()), "The train waits.")
+    assert found - WORKERS == {"SourceText", "TextPart", "Request", "Hypothesis", "Alternative", "Translation"}
 
 
 def test_a_plain_sentence_enters_nothing_that_only_other_sentences_need() -> None:

@@ -32,7 +32,7 @@ from transformer_cli.decoding import (
     Translator,
     UnknownWords,
 )
-from transformer_cli.decoding.translation import GlossaryUse, Line
+from transformer_cli.decoding.translation import GlossaryUse, SourceText
 from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.messages import (
     escaped,
@@ -109,7 +109,7 @@ class Prompt:
     def __init__(self, translator: Translator, options: TranslateOptions) -> None:
         self.options = options
         self.translator = replace(translator.with_estimates_if_possible(), reports_not_green=options.needs_quality)
-        self.last: Line | None = None
+        self.last: SourceText | None = None
         self.last_translation: Translation | None = None
         self.conversation = Conversation(translator.pipeline)
         self._commands: dict[str, Callable[[str], None]] = {

@@ -45,7 +45,7 @@ from transformer_cli.decoding import (
 from transformer_cli.decoding.checks.quality import Drift, read_quality
 from transformer_cli.decoding.details import UnknownReplacement, pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Alternative, GlossaryUse, Line
+from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Alternative, GlossaryUse, SourceText
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import escaped, escaped_in_json, for_shell
 from transformer_cli.process.signals import ended_after
@@ -383,7 +383,7 @@ def _require_quality(translator: Translator, loaded: LoadedRun, options: Transla
     logger.info("%s", quality.promise)
 
 
-def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iterator[list[Line]]:
+def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iterator[list[SourceText]]:
     """Each line of each window with its number and its prefix.
 
     Raises:
@@ -410,14 +410,14 @@ def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iter
             text = line.removesuffix("\r")
             # A blank prefix, such as the "\r" of a file from Windows, is none.
             beginning = prefix.strip()
-            lines.append(Line(text, beginning, number, end=f"{line[len(text) :]}\n"))
+            lines.append(SourceText(text, beginning, number, line_end=f"{line[len(text) :]}\n"))
         yield lines
     if prefixes is not None and num_before < len(prefixes):
         raise DataError(f"{path}: {len(prefixes)} lines, but the input has {num_before}", hint=_PREFIXES_HINT)
 
 
 def output_bytes(
-    window: Sequence[Line],
+    window: Sequence[SourceText],
     translations: Iterable[Translation],
     pipeline: TextPipeline,
     options: TranslateOptions,
@@ -433,7 +433,7 @@ def output_bytes(
     if options.num_best or options.alignment or options.as_json or options.mark:
         lines = [line for one in translations for line in output_lines(one, pipeline, options)]
     else:
-        lines, ends = [one.text for one in translations], [line.end for line in window]
+        lines, ends = [one.text for one in translations], [line.line_end for line in window]
     if output is None and sys.stdout.isatty():
         lines = list(map(escaped, lines))
     return "".join(map(str.__add__, lines, ends)).encode()

@@ -17,7 +17,7 @@ from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
 from transformer_cli.decoding.shortlist import shortlist_path
-from transformer_cli.decoding.translation import Line
+from transformer_cli.decoding.translation import SourceText
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.signals import cleaned_up, tell
 from transformer_cli.storage import MANIFEST_NAME
@@ -31,7 +31,7 @@ _COPIED_BYTES = 1 << 20
 _DIGESTS = re.compile(r"[0-9a-f]{64}( [0-9a-f]{64})*")
 _FORGET = "to begin again from the first line, delete {path}"
 
-Item = TypeVar("Item", Line, tuple[str], tuple[str, str])
+Item = TypeVar("Item", SourceText, tuple[str], tuple[str, str])
 """What output belongs to: a line of the input, or texts that belong together, such as a source and its translation."""
 
 # The folder of the run may move; the settings of decoding say what became of overrides.
@@ -92,11 +92,15 @@ class UnfinishedOutput:
         note = {"num_lines": self.num_done, "sha256": self._digest.hexdigest()}
         self._file.add(data, note)
 
-    def _read(self, lines: Sequence[Line | tuple[str, ...]]) -> None:
+    def _read(self, lines: Sequence[SourceText | tuple[str, ...]]) -> None:
         self._num_read += len(lines)
         for line in lines:
             what: list[Any]
-            what = [line.number, line.given, line.prefix, line.end] if isinstance(line, Line) else list(line)
+            what = (
+                [line.line_number, line.text, line.prefix, line.line_end]
+                if isinstance(line, SourceText)
+                else list(line)
+            )
             self._digest.update(json.dumps(what).encode() + b"\n")
 
     def _check_input(self) -> None:

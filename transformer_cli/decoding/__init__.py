@@ -13,8 +13,6 @@ from transformer_cli.decoding.glossary import AppliedTerm as AppliedTerm
 from transformer_cli.decoding.glossary import Glossary as Glossary
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline
 from transformer_cli.decoding.translation import Alternative as Alternative
-from transformer_cli.decoding.translation import Chunk as Chunk
-from transformer_cli.decoding.translation import Line as Line
 from transformer_cli.decoding.translation import LineDetails as LineDetails
 from transformer_cli.decoding.translation import PartDetails as PartDetails
 from transformer_cli.decoding.translation import SourceText as SourceText

@@ -20,10 +20,10 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    Chunk,
     LineDetails,
     Link,
     PartDetails,
+    SourceText,
     Translation,
 )
 from transformer_cli.text import Tokenizer
@@ -124,20 +124,20 @@ def explained_hypotheses(
 
 def with_details(
     translator: "Translator",
-    chunks: Sequence[Chunk],
+    sources: Sequence[SourceText],
     hypotheses: Mapping[Request, list[Hypothesis]],
     translations: Sequence[Translation],
     explainer: ExplainingEngine | None,
 ) -> list[Translation]:
-    """The translations of chunks with what a second pass of the model says about them.
+    """The translations of texts with what a second pass of the model says about them.
 
     Args:
         translator: has translated them.
-        chunks, hypotheses: what the translations were made of.
-        translations: of the chunks.
+        sources, hypotheses: what the translations were made of.
+        translations: of the texts.
         explainer: what gives each translation its details; None: they get only what an estimate of the quality reads.
     """
-    used = {request for chunk in chunks for request in chunk.requests}
+    used = {request for source in sources for request in source.requests}
     best = {
         request: request_hypotheses[0]
         for request, request_hypotheses in hypotheses.items()
@@ -152,17 +152,19 @@ def with_details(
     if explainer is not None:
         explained = explained_hypotheses(explainer, best, batch_tokens)
         return [
-            replace(each, details=details_of(translator.pipeline, chunk, explained, agreements))
-            for chunk, each in zip(chunks, translations, strict=True)
+            replace(each, details=details_of(translator.pipeline, source, explained, agreements))
+            for source, each in zip(sources, translations, strict=True)
         ]
     explained = explained_hypotheses(translator.explaining_engine(), best, batch_tokens, num_best=0)
     return [
         replace(
             each,
-            details=LineDetails(details_of_parts(chunk, explained, agreements), ()),
-            confidences=confidences_of(chunk, [hypotheses[request] for request in chunk.requests], translator.decoding),
+            details=LineDetails(details_of_parts(source, explained, agreements), ()),
+            confidences=confidences_of(
+                source, [hypotheses[request] for request in source.requests], translator.decoding
+            ),
         )
-        for chunk, each in zip(chunks, translations, strict=True)
+        for source, each in zip(sources, translations, strict=True)
     ]
 
 
@@ -170,24 +172,24 @@ _NONE: Mapping[Request, float] = {}
 
 
 def details_of_parts(
-    chunk: Chunk,
+    source: SourceText,
     explained: Mapping[Request, Hypothesis],
     agreements: Mapping[Request, float] = _NONE,
 ) -> tuple[PartDetails, ...]:
     """The details of each part of a line; nothing if one has no translation or is kept, or if the line is blank."""
-    if any(part.is_kept or part.request not in explained for part in chunk.parts):
+    if any(part.is_kept or part.request not in explained for part in source.parts):
         return ()
-    best = [explained[request] for request in chunk.requests]
+    best = [explained[request] for request in source.requests]
     return tuple(
         PartDetails(request.ids, hypothesis.ids, hypothesis.explanation, agreements.get(request))
-        for request, hypothesis in zip(chunk.requests, best, strict=True)
+        for request, hypothesis in zip(source.requests, best, strict=True)
         if hypothesis.explanation is not None
     )
 
 
 def details_of(
     pipeline: TextPipeline,
-    chunk: Chunk,
+    source: SourceText,
     explained: Mapping[Request, Hypothesis],
     agreements: Mapping[Request, float] = _NONE,
 ) -> LineDetails:
@@ -195,18 +197,18 @@ def details_of(
 
     Args:
         pipeline: the one that prepared the line.
-        chunk: the whole line with its parts.
+        source: the whole line with its parts.
         explained: the best hypothesis of each request, with its explanation.
         agreements: as in `PartDetails`, of each request that has one.
     """
-    parts = details_of_parts(chunk, explained, agreements)
+    parts = details_of_parts(source, explained, agreements)
     if not parts:
         return LineDetails((), ())
-    best = [explained[request] for request in chunk.requests]
+    best = [explained[request] for request in source.requests]
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
-    source_words_of_parts = _words_of_source(pipeline, chunk)
-    target_words_of_parts = _words_of_target(pipeline, chunk, best)
-    line_numbers = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, chunk.text)
+    source_words_of_parts = _words_of_source(pipeline, source)
+    target_words_of_parts = _words_of_target(pipeline, source, best)
+    line_numbers = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, source.text)
     links = [
         Link(line_numbers[link.source], link.target)
         for part, source_words, target_words in zip(parts, source_words_of_parts, target_words_of_parts, strict=True)
@@ -231,19 +233,19 @@ def alignment_units(tokenizer: Tokenizer, text: str) -> list[Span]:
     return unit_spans(text, has_spaced_words=tokenizer.has_spaced_words)
 
 
-def _words_of_source(pipeline: TextPipeline, chunk: Chunk) -> list[list[range]]:
+def _words_of_source(pipeline: TextPipeline, source: SourceText) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the line as it is read."""
     tokenizer = pipeline.source_tokenizer
-    words = alignment_units(tokenizer, chunk.read)
+    words = alignment_units(tokenizer, source.read)
     return [
         words_at(spans_in_line(part.request.ids, part.text, place, tokenizer), words)
-        for part, place in zip(chunk.parts, places_of_parts(chunk), strict=True)
+        for part, place in zip(source.parts, places_of_parts(source), strict=True)
     ]
 
 
-def places_of_parts(chunk: Chunk) -> list[int]:
+def places_of_parts(source: SourceText) -> list[int]:
     """Where each part begins in the text as it is read."""
-    return places_of([part.text for part in chunk.parts], chunk.read)
+    return places_of([part.text for part in source.parts], source.read)
 
 
 def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) -> list[Span]:
@@ -257,11 +259,11 @@ def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) ->
     return [*[_NOWHERE] * num_tags, *spans, *[_NOWHERE] * len(ids)][: len(ids)]
 
 
-def _words_of_target(pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypothesis]) -> list[list[range]]:
+def _words_of_target(pipeline: TextPipeline, source: SourceText, best: Sequence[Hypothesis]) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the translation."""
     tokenizer, translation = pipeline.target_tokenizer, ""
     spans: list[list[Span]] = []
-    for part, hypothesis in zip(chunk.parts, best, strict=True):
+    for part, hypothesis in zip(source.parts, best, strict=True):
         for_unknown = pipeline.words_for_unknown(part, hypothesis)
         text = tokenizer.decode(hypothesis.ids, for_unknown)
         translation += part.gap if text and translation else ""
@@ -353,11 +355,13 @@ class UnknownReplacement:
         return word if entry is None else f" {entry}"
 
 
-def confidences_of(chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig) -> tuple[float, ...]:
+def confidences_of(
+    source: SourceText, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
+) -> tuple[float, ...]:
     """`Translation.confidences` of a text, from the hypotheses of its parts."""
     part_confidences = (
         search_confidence(part_hypotheses[0], options)
-        for part, part_hypotheses in zip(chunk.parts, found, strict=True)
+        for part, part_hypotheses in zip(source.parts, found, strict=True)
         if part_hypotheses and not part.is_kept
     )
     return tuple(confidence for confidence in part_confidences if confidence is not None)

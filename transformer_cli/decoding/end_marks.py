@@ -114,12 +114,12 @@ def sentence_readings(text: SourceText, pipeline: "TextPipeline") -> list[Senten
     asks = words[0].casefold().replace("\u2019", "'") in _ASKING.get(language, "").split()
     marks = [""] if not lacks_mark else ".?" if asks and not has_pause else "."
     margin = _FOR_CAPITAL if begins_small else _FOR_END_MARK
-    readings = [SentenceReading(replace(text, text=f"{begun}{mark}"), margin) for mark in marks]
+    readings = [SentenceReading(text._replace(text=f"{begun}{mark}"), margin) for mark in marks]
     seen = pipeline.seen_words or ()
     may_be_noun = lacks_mark and may_change_words and len(words) <= _MOST_WORDS_OF_NOUN
     if may_be_noun and language in _ARTICLE and all(word in seen for word in words):
         noun = pipeline.in_small_letters(f"{_ARTICLE[language]} {given}.")
-        readings.append(SentenceReading(replace(text, text=noun), _FOR_ARTICLE, has_article=True))
+        readings.append(SentenceReading(text._replace(text=noun), _FOR_ARTICLE, has_article=True))
     return readings
 
 

@@ -8,14 +8,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
+from typing import TYPE_CHECKING
 from unicodedata import category
 
-from transformer_cli.decoding.checks.brackets import TextPiece
+from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
     Promise,
+    ProtectedSentence,
     SpanKeeper,
     StandIns,
     spans_of_terms,
@@ -23,7 +26,6 @@ from transformer_cli.decoding.protected_spans import (
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    Line,
     SourceText,
     SplitLine,
     Translation,
@@ -60,6 +62,9 @@ from transformer_cli.text.sentences import (
 )
 from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, with_code, written_breaks
 
+if TYPE_CHECKING:  # it calls this module
+    from transformer_cli.decoding.translator import Translator
+
 _SENTENCE_ENDS = ".!?\u2026"
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
@@ -87,9 +92,9 @@ class LineForm:
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def split(self, line: Line) -> SplitLine:
+    def split(self, line: SourceText) -> SplitLine:
         """The line with the texts in it that are translated; the prefix of the line is that of its first text."""
-        text = without_line_breaks(line.given.rstrip("\r\n"))
+        text = without_line_breaks(line.text.rstrip("\r\n"))
         if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
         if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
@@ -111,16 +116,16 @@ class LineForm:
                 source_text = SourceText(
                     sentence.text,
                     "" if number else line.prefix,
-                    line.number,
-                    number * _PARTS_OF_A_SENTENCE,
-                    sentence.gap,
+                    line.line_number,
+                    first_part=number * _PARTS_OF_A_SENTENCE,
+                    gap=sentence.gap,
                     spans=tuple(self._spans(sentence.text)) if self.protects else (),
                     range_index=range_index,
                 )
                 if self.keeps_layout and not source_text.spans:
                     source_text = self._as_read(source_text, is_label=is_label)
                 texts.append(source_text)
-        return SplitLine(line.given, text, written_quotes, spans, ranges, texts)
+        return SplitLine(line.text, text, written_quotes, spans, ranges, texts)
 
     def finished(self, source_text: SourceText, translation: Translation) -> Translation:
         """The translation of a text without protected spans, with the letters and the end of its source."""
@@ -174,7 +179,7 @@ class LineForm:
     def piece(self, text: str, whole: SourceText, number: int) -> SourceText:
         """A piece of a text that is translated by itself."""
         spans = tuple(self._spans(text)) if self.protects else ()
-        return SourceText(text, "", whole.line, whole.first_part + number, spans=spans)
+        return SourceText(text, "", whole.line_number, first_part=whole.first_part + number, spans=spans)
 
     def in_sentence(self, piece: TextPiece, translation: Translation) -> Translation:
         """The translation of a piece of a sentence, as words within it."""
@@ -202,7 +207,7 @@ class LineForm:
             as_read += "."  # many models have seen a word by itself only so
         if as_read == written:
             return source_text
-        return replace(source_text, text=as_read, written=written)
+        return source_text._replace(text=as_read, written=written)
 
     def _is_read_in_small_letters(self, text: str) -> bool:
         """Whether a text in capital letters is a sentence or heading, or has a term of the glossary, and no term whose capital letters count."""
@@ -370,6 +375,61 @@ def _is_word_of_label(word: str, num_words: int) -> bool:
     return len(word) >= _FEWEST_LETTERS_OF_LABEL or (num_words > 1 and word[1:].islower())
 
 
+# Texts that are translated in pieces, so that they keep their brackets and their protected spans.
+
+
+def with_lost_brackets(
+    translator: "Translator", texts: Sequence[SourceText], translations: list[Translation], form: LineForm
+) -> list[Translation]:
+    """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
+    pieces_of_texts = {
+        index: pieces_around_brackets(form.sentences(text.text, find_spans(text.text)))
+        for index, (text, translation) in enumerate(zip(texts, translations, strict=True))
+        if not text.prefix and lost_brackets(text.text, translation.text)
+    }
+    if not pieces_of_texts:
+        return translations
+    asked = [
+        form.piece(piece.text + piece.closing, texts[index], number)
+        for index, pieces in pieces_of_texts.items()
+        for number, piece in enumerate(pieces)
+        if piece.is_translated
+    ]
+    answers = iter(translator.translate_in_form(asked, form))
+    mended = list(translations)
+    for index, pieces in pieces_of_texts.items():
+        parts = [
+            form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text) for piece in pieces
+        ]
+        whole = form.finished(texts[index], joined_translation(texts[index].text, parts, "".join))
+        num_terms, num_before = (sum(term.is_applied for term in each.terms) for each in (whole, translations[index]))
+        if num_terms >= num_before:
+            mended[index] = replace(whole, is_in_pieces=True, is_repaired=True)
+    return mended
+
+
+def translated_with_spans(translator: "Translator", texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
+    """The translations of texts, some of which have protected spans: further rounds follow until every span has come back.
+
+    In each round, what all sentences ask for is translated in one call, so that batches are full.
+    """
+    keeper = form.span_keeper()
+    sentences = [ProtectedSentence(text, keeper) if text.spans else None for text in texts]
+    results = [None if sentence is None else sentence.result for sentence in sentences]
+    while waiting := [index for index, result in enumerate(results) if result is None]:
+        asked = [[texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting]
+        answers = iter(translated_as_sentences(translator, list(chain(*asked)), form))
+        for index, sentence_texts in zip(waiting, asked, strict=True):
+            translations = list(islice(answers, len(sentence_texts)))
+            sentence = sentences[index]
+            if sentence is None:
+                results[index] = form.finished(texts[index], translations[0])
+            else:
+                sentence.answer(translations)
+                results[index] = sentence.result
+    return [result for result in results if result is not None]
+
+
 def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
     """The range without apostrophes, braces and angle brackets around it, and without a bracket at an edge that has no partner.
 
@@ -400,7 +460,7 @@ def _is_balanced(text: str, opening: str, closing: str) -> bool:
 
 
 def with_blank_lines(
-    pipeline: TextPipeline, lines: Sequence[Line], translations: Sequence[Translation]
+    pipeline: TextPipeline, lines: Sequence[SourceText], translations: Sequence[Translation]
 ) -> list[Translation]:
     """The translations, and each line without a text as it stands, although the layout of the others is not kept."""
     form = LineForm(pipeline, keeps_layout=True, protects=False)
@@ -415,18 +475,18 @@ def with_blank_lines(
 _FIXED_SPACES = frozenset("\u00a0\u2007\u2009\u202f")
 
 
-def with_fixed_spaces(line: Line, translation: Translation) -> Translation:
+def with_fixed_spaces(line: SourceText, translation: Translation) -> Translation:
     """The translation of a line with its no-break and thin spaces where their neighbours stand in the translation, too.
 
     The neighbours are the words on both sides of the space; or a protected span, a number or a mark on one side, as in "%d MB".
     A line with terms of a glossary, which may have plain spaces, stays as it is.
     """
-    if translation.terms or _FIXED_SPACES.isdisjoint(line.given):
+    if translation.terms or _FIXED_SPACES.isdisjoint(line.text):
         return translation
     source_spaces: dict[_Neighbours, list[str]] = {}
-    for place, neighbours in _single_spaces(line.given):
+    for place, neighbours in _single_spaces(line.text):
         for each in neighbours:
-            source_spaces.setdefault(each, []).append(line.given[place])
+            source_spaces.setdefault(each, []).append(line.text[place])
     fixed = [(_with_spaces_of(source_spaces, text), score) for text, score in translation.alternatives]
     return with_alternatives(translation, fixed)
 

@@ -260,7 +260,7 @@ class ProtectedSentence:
         texts = [piece.text for piece in self._pieces if piece.is_translated]
         prefixes = chain([self._given.prefix], repeat(""))
         return [
-            SourceText(text, prefix, self._given.line, self._given.first_part + number)
+            SourceText(text, prefix, self._given.line_number, first_part=self._given.first_part + number)
             for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=False))
         ]
 

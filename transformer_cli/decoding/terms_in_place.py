@@ -26,9 +26,11 @@ from transformer_cli.decoding.glossary import (
     needed_counts,
     word_sequence,
 )
+from transformer_cli.decoding.translation import SourceText
 from transformer_cli.text import Tokenizer
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+    from transformer_cli.decoding.translator import Translator
     from transformer_cli.text.token_ids import WordEdges
 
 # Of several forms for each of several terms, this many combinations are compared.
@@ -45,6 +47,18 @@ class _Free(NamedTuple):
     ids: tuple[int, ...]
     rivals: tuple[Span, ...]
     """For each required term, the tokens of the model's own words for it; no two of them overlap."""
+
+
+def with_terms_in_place(
+    translator: "Translator", sources: Sequence[SourceText], hypotheses: Mapping[Request, list[Hypothesis]]
+) -> Mapping[Request, list[Hypothesis]]:
+    """Hypotheses in which terms of the glossary do not stand beside the model's own words; nothing without a search, or without attention."""
+    options, engine, pipeline = translator.decoding, translator.engine, translator.pipeline
+    if options.sampling or options.diversity or not isinstance(engine, ExplainingEngine):
+        return {}
+    required = {part.request: part.terms for source in sources for part in source.parts if part.request in hypotheses}
+    placer = TermPlacer(engine, pipeline.source_tokenizer, pipeline.target_tokenizer, options)
+    return placer.placed(required, hypotheses)
 
 
 class TermPlacer:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import in_form_of_clauses
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -22,7 +21,6 @@ from transformer_cli.decoding.glossary import (
 from transformer_cli.decoding.protected_spans import HIDDEN, spans_outside_terms
 from transformer_cli.decoding.translation import (
     Alternative,
-    Chunk,
     SourceText,
     TextPart,
     TranslatedPiece,
@@ -54,15 +52,18 @@ from transformer_cli.text.sentences import (
     SeenLengths,
     Sentence,
     TextRange,
+    as_inner_part,
     end_of_label,
     end_of_marks,
     gap_between,
     in_sentence_case,
+    is_one_sentence,
     split_at_missing_spaces,
     split_line,
     split_sentences,
     with_ellipses,
     with_final_mark_of,
+    without_closing_mark,
 )
 from transformer_cli.text.spans import masked
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -71,6 +72,12 @@ if TYPE_CHECKING:  # it explains what this pipeline reads and writes
     from transformer_cli.decoding.details import UnknownReplacement
 
 _LETTER = "a"
+_WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
+# Languages of the Arabic script, and their comma and semicolon.
+_WITH_ARABIC_MARKS = frozenset(["ar", "fa", "ur", "ps", "ug", "ckb", "sd", "dv"])
+_ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
+_PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"})
+_NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 _MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
@@ -239,12 +246,12 @@ class TextPipeline:
         small, large = (self.source_tokenizer.encode(f"x {each}") for each in (word.lower(), word.capitalize()))
         return (len(small), *small) < (len(large), *large)
 
-    def prepare(self, line: str, prefix: str = "") -> Chunk:
+    def prepare(self, line: str, prefix: str = "") -> SourceText:
         """A line as one text with its parts; see `prepared`."""
         return self.prepared(SourceText(line, prefix))
 
-    def prepared(self, given: SourceText) -> Chunk:
-        """Normalise a text, split it into sentences, and tokenise them: the parts of the chunk.
+    def prepared(self, given: SourceText) -> SourceText:
+        """The text with its parts: normalised, split into sentences, and tokenised.
 
         The translation of the first sentence begins with the prefix of the text, which is whole words; a blank text ignores it.
 
@@ -253,22 +260,22 @@ class TextPipeline:
         """
         text = self.normalize_source(given.text.rstrip("\r\n"))
         if is_blank(text):
-            return Chunk(given.text, given.line, given.first_part)
+            return given
         tokenizer, sentences = self.source_tokenizer, self._sentences(text)
         if self.data.cleaning.join_white_space:
-            sentences = [Sentence(with_single_spaces(each.text), each.gap) for each in sentences]
-            text = "".join(sentence.gap + sentence.text for sentence in sentences)
-        as_written = [sentence.text for sentence in sentences]
+            sentences = [(with_single_spaces(sentence), gap) for sentence, gap in sentences]
+            text = "".join(gap + sentence for sentence, gap in sentences)
+        as_written = [sentence for sentence, _ in sentences]
         # A model of subwords knows every spelling.
         if self.spellings is not None and (tokenizer.has_words or _SEVERAL_SPACES.search(text)):
-            sentences = [Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences]
-            text = "".join(sentence.gap + sentence.text for sentence in sentences)
+            sentences = [(self.spellings.respelled(sentence), gap) for sentence, gap in sentences]
+            text = "".join(gap + sentence for sentence, gap in sentences)
         parts: list[TextPart] = []
-        for sentence, written in zip(sentences, as_written, strict=True):
-            ids_of_all = self._ids_if_short(sentence.text)
-            sentence_parts = self._short_parts(sentence.text) if ids_of_all is None else [(sentence.text, ids_of_all)]
+        for (sentence, source_gap), written in zip(sentences, as_written, strict=True):
+            ids_of_all = self._ids_if_short(sentence)
+            sentence_parts = self._short_parts(sentence) if ids_of_all is None else [(sentence, ids_of_all)]
             for number, (part, ids) in enumerate(sentence_parts):
-                gap = self.gap(" " if number else sentence.gap) if parts else ""
+                gap = self.gap(" " if number else source_gap) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
                 spelled = written if len(sentence_parts) == 1 else part
                 terms = () if self.glossary is None else self.glossary.find(spelled)
@@ -281,11 +288,8 @@ class TextPipeline:
         if any(tokenizer.unk_id in part.request.ids for part in parts):
             unknown_words = tuple(tokenizer.unknown_words(text))
         num_known_words = sum(tokenizer.count_words(one.request.ids) for one in parts) if tokenizer.has_words else 0
-        return Chunk(
-            given.text,
-            given.line,
-            given.first_part,
-            tuple(parts),
+        return given._replace(
+            parts=tuple(parts),
             read=text,
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
@@ -321,17 +325,17 @@ class TextPipeline:
             result = result.upper()
         return replace(copied(line, without_line_breaks(result)), terms=terms, is_of_terms=True)
 
-    def restore(self, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
+    def restore(self, source: SourceText, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Detokenise the hypotheses of each part, and join the parts.
 
         Args:
-            chunk: the text with its parts.
+            source: the text with its parts.
             hypotheses: for each part, best first.
         """
-        if not chunk.parts:
-            return Translation(chunk.text, "", 0.0, ())
+        if not source.parts:
+            return Translation(source.text, "", 0.0, ())
         texts: list[list[Alternative]] = []
-        for part, part_hypotheses in zip(chunk.parts, hypotheses, strict=True):
+        for part, part_hypotheses in zip(source.parts, hypotheses, strict=True):
             written = []
             for hypothesis in part_hypotheses:
                 for_unknown: list[str] = []
@@ -345,32 +349,32 @@ class TextPipeline:
                 written.append(Alternative(without_line_breaks(text), hypothesis.score))
             # Of equal texts, the best score.
             texts.append(list(distinct(written)) if len(written) > 1 else written)
-        is_divided = any(part.starts_inside or part.ends_inside for part in chunk.parts)
-        is_untranslated = any(part.is_kept for part in chunk.parts)
+        is_divided = any(part.starts_inside or part.ends_inside for part in source.parts)
+        is_untranslated = any(part.is_kept for part in source.parts)
         if is_divided or is_untranslated:
-            texts = in_form_of_clauses(self, chunk, texts)
-        found = texts[0] if len(texts) == 1 else _joined_parts(chunk, texts)
+            texts = _in_form_of_clauses(source, texts, primary_language(self.languages.target))
+        found = texts[0] if len(texts) == 1 else _joined_parts(source, texts)
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         applied = [
             applied_terms(part_texts[0].text if part_texts else "", part.terms)
-            for part_texts, part in zip(texts, chunk.parts, strict=True)
+            for part_texts, part in zip(texts, source.parts, strict=True)
             if part.terms
         ]
         return Translation(
-            chunk.text,
+            source.text,
             *best,
             alternatives,
-            chunk.unknown_words,
-            chunk.num_words,
+            source.unknown_words,
+            source.num_words,
             terms=tuple(chain.from_iterable(applied)),
-            is_cut=chunk.is_cut,
+            is_cut=source.is_cut,
             is_divided=is_divided,
             is_untranslated=is_untranslated,
-            doubts=chunk.doubts,
-            is_repaired=chunk.is_repaired,
-            pieces=_pieces(chunk, texts) if len(texts) > 1 else (),
+            doubts=source.doubts,
+            is_repaired=source.is_repaired,
+            pieces=_pieces(source, texts) if len(texts) > 1 else (),
         )
 
     @property
@@ -435,10 +439,10 @@ class TextPipeline:
             )
         return tuple(ids)
 
-    def _sentences(self, text: str) -> list[Sentence]:
-        """The sentences of a normalised text; one, if they are not translated by themselves."""
-        if not self.splits_sentences:
-            return [Sentence(text, "")]
+    def _sentences(self, text: str) -> Sequence[tuple[str, str]]:
+        """The sentences of a normalised text, each with the white space before it; one, if they are not translated by themselves."""
+        if not self.splits_sentences or is_one_sentence(text):
+            return [(text, "")]
         sentences = split_sentences(text, self.languages.source)
         if self.seen_words is not None and _MAY_LACK_A_SPACE.search(text):
             known = self.seen_words
@@ -447,9 +451,35 @@ class TextPipeline:
             sentences[1:] = map(_without_lone_quote, sentences[1:])
         return sentences
 
-    def gap(self, source_gap: str) -> str:
-        """The white space between two translations, from that between their sources."""
-        return without_line_breaks(gap_between(source_gap, *self.languages))
+    def gap(self, marks: str) -> str:
+        """What stands between two translations: white space, or marks as the target language writes them.
+
+        Args:
+            marks: what stands between their sources.
+        """
+        mark, target_language = marks.strip(), self.languages.target
+        if not mark:
+            return without_line_breaks(gap_between(marks, *self.languages))
+        language = primary_language(target_language)
+        if mark in _NARROW_MARKS:
+            if not has_spaces(target_language):
+                return mark
+            marks = _NARROW_MARKS[mark]
+        marks = marks.translate(_PLAIN_MARKS)
+        if language in _WITH_ARABIC_MARKS:
+            return without_line_breaks(marks.translate(_ARABIC_MARKS))
+        is_pause = marks.strip() in (",", ";", ":")
+        if is_pause and language in ("zh", "ja", "yue"):
+            return marks.strip().translate(_WIDE_MARKS)
+        return without_line_breaks(marks)
+
+    @property
+    def comma(self) -> str:
+        """A comma as the source language writes it, with the white space behind it."""
+        language = primary_language(self.languages.source)
+        if language in _WITH_ARABIC_MARKS:
+            return ", ".translate(_ARABIC_MARKS)
+        return {"ja": "\u3001", "zh": "\uff0c", "yue": "\uff0c"}.get(language, ", ")
 
     def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
         """The parts of a text with more than `max_length` tokens, and their token ids."""
@@ -483,21 +513,51 @@ class TextPipeline:
         return self.replacement.words(part.text, part.request.ids, hypothesis, self.source_tokenizer)
 
 
-def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
+def _in_form_of_clauses(
+    source: SourceText, texts: Sequence[list[Alternative]], target_language: str
+) -> list[list[Alternative]]:
+    """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
+    if all(part.is_kept for part in source.parts):
+        whole = without_line_breaks(source.text.rstrip("\r\n"))
+        return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
+    finished = []
+    for part, part_texts in zip(source.parts, texts, strict=True):
+        if part.is_kept:
+            finished.append([Alternative(part.given, 0.0)])
+        elif part.starts_inside or part.ends_inside:
+            finished.append([_in_form_of(part, each, target_language) for each in part_texts])
+        else:
+            finished.append(part_texts)
+    return finished
+
+
+def _in_form_of(clause: TextPart, translated: Alternative, target_language: str) -> Alternative:
+    """The translation of a clause with no capital letter and no full stop but those of its sentence."""
+    text = translated.text
+    if clause.ends_inside:
+        text = without_closing_mark(text)
+    if clause.starts_inside:
+        text = as_inner_part(text, clause.given, target_language=target_language)
+    elif clause.given[:1].isupper():
+        text = text[:1].upper() + text[1:]
+    return translated._replace(text=text)
+
+
+def _pieces(source: SourceText, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
     """The parts of a text with their best translations; nothing for a text that stays as a whole."""
-    if not all(texts) or all(part.is_kept for part in chunk.parts):
+    if not all(texts) or all(part.is_kept for part in source.parts):
         return ()
     return tuple(
-        TranslatedPiece(part.given, part_texts[0].text) for part, part_texts in zip(chunk.parts, texts, strict=True)
+        TranslatedPiece(part.given, part_texts[0].text) for part, part_texts in zip(source.parts, texts, strict=True)
     )
 
 
-def _joined_parts(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
+def _joined_parts(source: SourceText, texts: Sequence[Sequence[Alternative]]) -> list[Alternative]:
     """The texts of the parts joined: the n-th best of the line joins the n-th best of each part that is not empty."""
     found = []
     for nth_best in nth_best_of_all(texts):
         joined = ""
-        for part, each in zip(chunk.parts, nth_best, strict=True):
+        for part, each in zip(source.parts, nth_best, strict=True):
             joined += (part.gap if joined else "") + each.text if each.text else ""
         found.append(Alternative(joined, sum(each.score for each in nth_best)))
     return found

@@ -215,16 +215,20 @@ class TextPart(NamedTuple):
     """Whether it stays as it was given, because its translation loses text, or because the model cannot read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
-    """A text that is translated by itself: a whole line, or one of the texts in it. `TextPipeline.prepared` makes a `Chunk` of it."""
+class SourceText(NamedTuple):
+    """A text that is translated by itself: a line as it was read, or one of the texts in it; and what is known of it on its way.
+
+    `TextPipeline.prepared` gives it its parts, repairs change them, and `TextPipeline.restore` makes its translation.
+    """
 
     text: str
-    """As the model gets it."""
+    """As the model gets it; a line is without its end."""
     prefix: str = ""
     """The words with which its translation begins; empty: any."""
-    line: int = 0
-    """The number of its line, from 0."""
+    line_number: int = 0
+    """From 0."""
+    line_end: str = "\n"
+    """Of a line: its line feed, after a carriage return if it has one."""
     first_part: int = 0
     """The number of its first part in its line; other texts of the line have other numbers."""
     gap: str = ""
@@ -235,20 +239,8 @@ class SourceText:
     """The protected spans in it, whose texts its translation must contain."""
     range_index: int = 0
     """The index of its range in its line (`SplitLine.ranges`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A text as the model reads it: its parts, which the engine translates, and what is known of their translations."""
-
-    text: str
-    """As in `SourceText`."""
-    line: int = 0
-    """As in `SourceText`."""
-    first_part: int = 0
-    """As in `SourceText`."""
     parts: tuple[TextPart, ...] = ()
-    """In order; none for a blank text."""
+    """What the engine translates, in order; none for a blank text."""
     read: str = ""
     """The whole text as the model reads it: normalised, and with unknown words in known spellings."""
     is_cut: bool = False
@@ -269,25 +261,11 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line as it was read."""
-
-    given: str
-    """Without its end."""
-    prefix: str = ""
-    """The text with which its translation begins."""
-    number: int = 0
-    """From 0."""
-    end: str = "\n"
-    """Its line feed, after a carriage return if it has one."""
-
-
-@dataclass(frozen=True, slots=True)
 class SplitLine:
     """A line with the texts in it that are translated; `LineForm.split` makes it, and `LineForm.join` puts the translations in their places."""
 
     given: str
-    """As in `Line`."""
+    """As it was read."""
     text: str
     """Without control characters; if the pipeline removes invisible characters, without those too, and with plain spaces in its
     ranges. Protected spans and what stands outside of the ranges keep their spaces."""
@@ -299,18 +277,18 @@ class SplitLine:
     """The texts of the ranges, in order."""
 
 
-def seeded(chunk: Chunk, seed: int) -> Chunk:
-    """The chunk whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+def seeded(source: SourceText, seed: int) -> SourceText:
+    """The text whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
 
     Args:
-        chunk: with its parts.
+        source: with its parts.
         seed: of the whole input.
     """
     parts = (
-        part._replace(request=part.request._replace(seed=request_seed(seed, chunk.line, number)))
-        for number, part in enumerate(chunk.parts, chunk.first_part)
+        part._replace(request=part.request._replace(seed=request_seed(seed, source.line_number, number)))
+        for number, part in enumerate(source.parts, source.first_part)
     )
-    return replace(chunk, parts=tuple(parts))
+    return source._replace(parts=tuple(parts))
 
 
 def request_seed(seed: int, line: int, part: int) -> int:

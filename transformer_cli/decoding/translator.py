@@ -1,7 +1,7 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.config.decoding import WINDOW_LINES
-from transformer_cli.decoding.checks.brackets import BRACKET, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.checks.brackets import BRACKET
 from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
     DOUBTS_WITH_WORDS,
@@ -24,19 +24,7 @@ from transformer_cli.decoding.checks.doubts import (
 )
 from transformer_cli.decoding.checks.omissions import regain_lost_words, with_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import (
-    CLAUSE_MARK,
-    Repair,
-    divided_if_doubtful,
-    in_clauses,
-    longer_of,
-    loses_text,
-    may_be_joined,
-    reads_well,
-    with_commas_for_ellipses,
-    with_divided_parts,
-    without_short_rivals,
-)
+from transformer_cli.decoding.checks.repair import Repair, TextKeeper, in_clauses, without_short_rivals
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.details import with_details, with_explained_unknown
 from transformer_cli.decoding.end_marks import translated_as_sentences
@@ -48,16 +36,17 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.line_form import LineForm, with_blank_lines, with_fixed_spaces
-from transformer_cli.decoding.protected_spans import ProtectedSentence
+from transformer_cli.decoding.line_form import (
+    LineForm,
+    translated_with_spans,
+    with_blank_lines,
+    with_fixed_spaces,
+    with_lost_brackets,
+)
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    Chunk,
-    Line,
     SourceText,
     Translation,
-    copied,
-    joined_translation,
     left_out,
     seeded,
     through_pivot,
@@ -65,8 +54,8 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import chosen_direction, is_plain, primary_language
 from transformer_cli.text.seen_words import SeenWords, made_up_words
-from transformer_cli.text.sentences import ELLIPSIS, PLAIN_END
-from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
+from transformer_cli.text.sentences import PLAIN_END
+from transformer_cli.text.spans import has_span_sign, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -274,7 +263,9 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _windows(self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int) -> Iterator[list[Line]]:
+    def _windows(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[list[SourceText]]:
         """Windows of lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
@@ -284,12 +275,12 @@ class Translator:
             window_prefixes = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(window_prefixes) < len(window):
                 raise DataError(f"there are {num_read + len(window_prefixes)} prefixes, but more lines")
-            yield list(map(Line, window, window_prefixes, count(num_before + num_read)))
+            yield list(map(SourceText, window, window_prefixes, count(num_before + num_read)))
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def translate_window(self, lines: Sequence[Line], *, with_details: bool = False) -> list[Translation]:
+    def translate_window(self, lines: Sequence[SourceText], *, with_details: bool = False) -> list[Translation]:
         """One translation per line, in order; see `translate`, which makes windows of lines.
 
         Args:
@@ -308,7 +299,7 @@ class Translator:
         # Without a memory, each of two models has warned of its own translations.
         if self.reports_lines and lines and (self.before is None or self.memory is not None):
             warn_of_lines(
-                list(enumerate(translations, lines[0].number + 1)),
+                list(enumerate(translations, lines[0].line_number + 1)),
                 max_length=self.pipeline.max_length,
                 is_strict=self.is_strict,
                 only_green=self.only_green,
@@ -318,7 +309,7 @@ class Translator:
             translations = [left_out(each) if each.is_not_green else each for each in translations]
         return translations
 
-    def _known_without_model(self, lines: Sequence[Line], *, with_terms: bool) -> list[Translation | None]:
+    def _known_without_model(self, lines: Sequence[SourceText], *, with_terms: bool) -> list[Translation | None]:
         """The translations of those lines that the memory has, or that have nothing but terms of the glossary; None for the others.
 
         Args:
@@ -328,22 +319,21 @@ class Translator:
         for line in lines:
             translation = None
             if self.memory is not None and not line.prefix:
-                translation = self.memory.recall(line.given, line.number + 1 if self.reports_lines else None)
+                translation = self.memory.recall(line.text, line.line_number + 1 if self.reports_lines else None)
             if translation is None and with_terms and not line.prefix:
-                translation = self.pipeline.translation_by_terms(line.given)
+                translation = self.pipeline.translation_by_terms(line.text)
             known.append(translation)
         return known
 
-    def _by_one_model(self, lines: Sequence[Line], *, with_details: bool) -> list[Translation]:
+    def _by_one_model(self, lines: Sequence[SourceText], *, with_details: bool) -> list[Translation]:
         """The translations of lines by the model: first of the texts in them, then again of the lines that lost a part; and their estimates."""
         explainer = self.explaining_engine() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
-            whole = [SourceText(line.given, line.prefix, line.number) for line in lines]
-            translations = self.translate_texts(whole, explainer)
-            if not all(any(map(str.isalnum, line.given)) for line in lines):
+            translations = self.translate_texts(lines, explainer)
+            if not all(any(map(str.isalnum, line.text)) for line in lines):
                 translations = with_blank_lines(self.pipeline, lines, translations)
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
@@ -351,7 +341,7 @@ class Translator:
         if explainer is None and self.repairs:
             # Such a line has nothing that a repair of whole lines could bring back; most lines are so.
             is_sound = (
-                not each.doubts and line.given[1:].islower() and is_plain(line.given)
+                not each.doubts and line.text[1:].islower() and is_plain(line.text)
                 for line, each in zip(lines, translations, strict=True)
             )
             if not all(is_sound):
@@ -359,7 +349,7 @@ class Translator:
 
                 # What is asked again is no line of the input, so the memory does not have it.
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
-        if explainer is None and not all(line.given.isascii() for line in lines):
+        if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
@@ -369,29 +359,29 @@ class Translator:
         quality = self.pipeline.quality
         return [replace(each, estimate=quality.estimate(each)) for each in translations] if quality else translations
 
-    def _by_two_models(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
+    def _by_two_models(self, before: "Translator", lines: Sequence[SourceText]) -> list[Translation]:
         """The translations of lines through the pivot language: by the first model, and then by this one."""
         reports_lines = self.reports_lines and self.memory is None
         first = replace(
             before, protects_spans=self.protects_spans, is_strict=self.is_strict, reports_lines=reports_lines
         )
         second = replace(self, before=None, memory=None, reports_lines=reports_lines)
-        pivots = first.translate_window([replace(line, prefix="") for line in lines])
+        pivots = first.translate_window([line._replace(prefix="") for line in lines])
         translations = second.translate_window(
-            [replace(line, given=each.text) for line, each in zip(lines, pivots, strict=True)]
+            [line._replace(text=each.text) for line, each in zip(lines, pivots, strict=True)]
         )
         return [through_pivot(one, other, self.languages) for one, other in zip(pivots, translations, strict=True)]
 
-    def _in_form_of_lines(self, lines: Sequence[Line], form: LineForm) -> list[Translation]:
+    def _in_form_of_lines(self, lines: Sequence[SourceText], form: LineForm) -> list[Translation]:
         """The translations of the texts of lines, joined as the lines are."""
         # A plain line is one text, and needs no look at its form.
-        split_lines = [None if is_plain(line.given) else form.split(line) for line in lines]
+        split_lines = [None if is_plain(line.text) else form.split(line) for line in lines]
         texts: list[SourceText] = []
         for line, split in zip(lines, split_lines, strict=True):
-            texts += [SourceText(line.given, line.prefix, line.number)] if split is None else split.texts
-        translations = self._in_form_of_texts(texts, form)
+            texts += [line] if split is None else split.texts
+        translations = self.translate_in_form(texts, form)
         if self.repairs and any(BRACKET.search(each.text) for each in texts):
-            translations = self._with_lost_brackets(texts, translations, form)
+            translations = with_lost_brackets(self, texts, translations, form)
         remaining = iter(translations)
         return [
             next(remaining) if line is None else form.join(line, [*islice(remaining, len(line.texts))])
@@ -446,10 +436,10 @@ class Translator:
             return self
         return estimating
 
-    def _in_form_of_texts(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
+    def translate_in_form(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
         """The translations of texts, with the letters and the ends of their texts, and with the protected spans that they name."""
         if any(each.spans for each in texts):
-            return self._with_spans(texts, form)
+            return translated_with_spans(self, texts, form)
         # Most texts begin and end as their translations do, and the model has read them as they stand.
         plain = [PLAIN_END.search(text.text) and not (text.written or text.text[0].islower()) for text in texts]
         found = self.translate_texts(texts) if all(plain) else translated_as_sentences(self, texts, form)
@@ -457,61 +447,6 @@ class Translator:
             each if is_plain else form.finished(text, each)
             for text, each, is_plain in zip(texts, found, plain, strict=True)
         ]
-
-    def _with_lost_brackets(
-        self, texts: Sequence[SourceText], translations: list[Translation], form: LineForm
-    ) -> list[Translation]:
-        """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
-        pieces_of_texts = {
-            index: pieces_around_brackets(form.sentences(text.text, find_spans(text.text)))
-            for index, (text, translation) in enumerate(zip(texts, translations, strict=True))
-            if not text.prefix and lost_brackets(text.text, translation.text)
-        }
-        if not pieces_of_texts:
-            return translations
-        asked = [
-            form.piece(piece.text + piece.closing, texts[index], number)
-            for index, pieces in pieces_of_texts.items()
-            for number, piece in enumerate(pieces)
-            if piece.is_translated
-        ]
-        answers = iter(self._in_form_of_texts(asked, form))
-        mended = list(translations)
-        for index, pieces in pieces_of_texts.items():
-            parts = [
-                form.in_sentence(piece, next(answers)) if piece.is_translated else copied(piece.text)
-                for piece in pieces
-            ]
-            whole = form.finished(texts[index], joined_translation(texts[index].text, parts, "".join))
-            num_terms, num_before = (
-                sum(term.is_applied for term in each.terms) for each in (whole, translations[index])
-            )
-            if num_terms >= num_before:
-                mended[index] = replace(whole, is_in_pieces=True, is_repaired=True)
-        return mended
-
-    def _with_spans(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
-        """The translations of texts, some of which have protected spans: further rounds follow until every span has come back.
-
-        In each round, what all sentences ask for is translated in one call, so that batches are full.
-        """
-        keeper = form.span_keeper()
-        sentences = [ProtectedSentence(text, keeper) if text.spans else None for text in texts]
-        results = [None if sentence is None else sentence.result for sentence in sentences]
-        while waiting := [index for index, result in enumerate(results) if result is None]:
-            asked = [
-                [texts[index]] if (sentence := sentences[index]) is None else sentence.asked() for index in waiting
-            ]
-            answers = iter(translated_as_sentences(self, list(chain(*asked)), form))
-            for index, sentence_texts in zip(waiting, asked, strict=True):
-                translations = list(islice(answers, len(sentence_texts)))
-                sentence = sentences[index]
-                if sentence is None:
-                    results[index] = form.finished(texts[index], translations[0])
-                else:
-                    sentence.answer(translations)
-                    results[index] = sentence.result
-        return [result for result in results if result is not None]
 
     def translate_texts(
         self, texts: Sequence[SourceText], explainer: ExplainingEngine | None = None
@@ -522,26 +457,24 @@ class Translator:
             explainer: what gives each translation its details; None: they get none.
         """
         pipeline = self.pipeline
-        chunks = whole = list(map(pipeline.prepared, texts))
+        sources = whole = list(map(pipeline.prepared, texts))
         if pipeline.keeps_text:
-            chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
+            sources = [in_clauses(pipeline, source) for source in sources]
         if (sampling := self.decoding.sampling) is not None:
-            chunks = [seeded(chunk, sampling.seed) for chunk in chunks]
-        # The repairs below put divided chunks into `chunks`, and what is found for their parts into `hypotheses`.
+            sources = [seeded(source, sampling.seed) for source in sources]
+        # The repairs below put divided texts into `sources`, and what is found for their parts into `hypotheses`.
         hypotheses: dict[Request, list[Hypothesis]] = {}
-        self._search_new_parts(chunks, hypotheses)
+        self._search_new_parts(sources, hypotheses)
         if pipeline.keeps_text:
-            # With details, words are linked by their places, so no mark changes. Most texts have no ellipsis and no mark of a clause.
-            if explainer is None and any(ELLIPSIS.search(part.given) for chunk in chunks for part in chunk.parts):
-                self._regain_ellipses(chunks, hypotheses)
-            self._divide_lost(range(len(chunks)), chunks, hypotheses, whole)
-            if self.repairs and any(CLAUSE_MARK.search(part.given) for chunk in chunks for part in chunk.parts):
-                self._regain_clauses(chunks, hypotheses)
+            search_new = partial(self._search_new_parts, hypotheses=hypotheses)
+            keeper = TextKeeper(pipeline, self.decoding, search_new, sources, hypotheses)
+            # The words of a line with details are linked by their places, so none of its marks changes.
+            keeper.apply(whole, changes_marks=explainer is None, divides_doubtful=self.repairs)
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
-            regain_lost_words(pipeline, engine, chunks, hypotheses, self.decoding)
+            regain_lost_words(pipeline, engine, sources, hypotheses, self.decoding)
             Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
-                chunks, hypotheses
+                sources, hypotheses
             )
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
@@ -550,18 +483,18 @@ class Translator:
                 unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        chunk_hypotheses = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
+        found = [[hypotheses[part.request] for part in source.parts] for source in sources]
         if pipeline.keeps_text and self.decoding.num_best > 1:
-            pairs = zip(chunks, chunk_hypotheses, strict=True)
-            chunk_hypotheses = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
-        translations = list(map(pipeline.restore, chunks, chunk_hypotheses))
+            pairs = zip(sources, found, strict=True)
+            found = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
+        translations = list(map(pipeline.restore, sources, found))
         if explainer is not None or self.estimates:
-            return with_details(self, chunks, hypotheses, translations, explainer)
+            return with_details(self, sources, hypotheses, translations, explainer)
         return translations
 
-    def _search_new_parts(self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
-        requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
+    def _search_new_parts(self, sources: Sequence[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Translate those parts of some texts that have no hypotheses yet; equal parts are translated once."""
+        requests = dict.fromkeys(part.request for source in sources for part in source.parts)
         new = [request for request in requests if request not in hypotheses]
         if new:
             is_chosen = self.decoding.mbr is not None or (self.rescorers and self.decoding.rescore is not None)
@@ -572,99 +505,9 @@ class Translator:
             hypotheses.update(zip(new, found, strict=True))
         if self.pipeline.glossary is not None:
             new_hypotheses = {request: hypotheses[request] for request in new}
-            hypotheses |= self._with_terms_in_place(chunks, new_hypotheses)
+            from transformer_cli.decoding.terms_in_place import with_terms_in_place
 
-    def _regain_ellipses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
-        changed = {
-            index: read
-            for index, chunk in enumerate(chunks)
-            if (read := with_commas_for_ellipses(self.pipeline, chunk, hypotheses)) is not chunk
-        }
-        if not changed:
-            return
-        for index, read in changed.items():
-            chunks[index] = read
-        self._search_new_parts(list(changed.values()), hypotheses)
-
-    def _divide_lost(
-        self,
-        indexes: Iterable[int],
-        chunks: list[Chunk],
-        hypotheses: dict[Request, list[Hypothesis]],
-        whole: Sequence[Chunk] = (),
-    ) -> None:
-        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
-
-        A part that cannot be divided any more is kept as it was given.
-
-        Args:
-            indexes: of the chunks that are looked at.
-            chunks: get the divided parts.
-            hypotheses: of all parts; get those of the new parts.
-            whole: the chunks before long sentences were divided; one takes its place if a clause would be kept.
-        """
-        changed, left = set[int](), list(indexes)
-        while left:
-            lost = []
-            for index in left:
-                parts = enumerate(chunks[index].parts)
-                numbers = [
-                    n for n, part in parts if loses_text(self.pipeline, part, hypotheses[part.request], self.decoding)
-                ]
-                if numbers:
-                    chunks[index] = with_divided_parts(self.pipeline, chunks[index], numbers)
-                    lost.append(index)
-            if lost:
-                self._search_new_parts([chunks[index] for index in lost], hypotheses)
-            changed.update(lost)
-            left = lost
-        if whole and changed and self.decoding.sampling is None:
-            self._join_clauses(sorted(changed), whole, chunks, hypotheses)
-
-    def _join_clauses(
-        self,
-        indexes: Iterable[int],
-        whole: Sequence[Chunk],
-        chunks: list[Chunk],
-        hypotheses: dict[Request, list[Hypothesis]],
-    ) -> None:
-        """Translate sentences as a whole that were divided for their length, if a clause of them would stay untranslated."""
-        left = [n for n in indexes if may_be_joined(self.pipeline, whole[n], chunks[n])]
-        self._search_new_parts([whole[n] for n in left], hypotheses)
-        for n in left:
-            if reads_well(self.pipeline, whole[n], hypotheses, self.decoding):
-                chunks[n] = replace(whole[n], is_repaired=True)
-
-    def _regain_clauses(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Divide sentences whose translations lack a clause, though none is far too short."""
-        pipeline = self.pipeline
-        in_halves = {
-            index: halves
-            for index, chunk in enumerate(chunks)
-            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses, self.decoding)) is not chunk
-        }
-        if not in_halves:
-            return
-        self._search_new_parts(list(in_halves.values()), hypotheses)
-        for index, halves in in_halves.items():
-            chunks[index] = longer_of(pipeline, chunks[index], halves, hypotheses)
-        self._divide_lost(in_halves, chunks, hypotheses)
-
-    def _with_terms_in_place(
-        self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]
-    ) -> Mapping[Request, list[Hypothesis]]:
-        """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
-        options = self.decoding
-        is_search = not (options.sampling or options.diversity)
-        engine = self.engine
-        if not is_search or not isinstance(engine, ExplainingEngine):
-            return {}
-        required = {part.request: part.terms for chunk in chunks for part in chunk.parts if part.request in hypotheses}
-        from transformer_cli.decoding.terms_in_place import TermPlacer
-
-        placer = TermPlacer(engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options)
-        return placer.placed(required, hypotheses)
+            hypotheses |= with_terms_in_place(self, sources, new_hypotheses)
 
     def _best_candidates(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
         """The best hypotheses of each part by the scores of several models (`decoding.rescore`) or by minimum Bayes risk (`decoding.mbr`)."""

@@ -253,7 +253,6 @@ _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
 _CLOSING_RUN = re.compile(r"[)\]}*_\"'\u201d\u2019\u00bb\u201c\u00ab]+\s+")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
 _UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
-# An ASCII text that has none of these before the end of its last word is one sentence.
 _MAY_END = re.compile(r"[^\w ,'\"()-]")
 _ASCII_MARKS = "".join(sign for sign in map(chr, range(128)) if not sign.isalnum())
 # Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
@@ -270,6 +269,11 @@ class Sentence(NamedTuple):
     """The white space before the sentence; empty for the first one, whose text keeps it."""
 
 
+def is_one_sentence(text: str) -> bool:
+    """Whether a text is surely one sentence: it is ASCII, and no mark stands before the end of its last word that may end one."""
+    return text.isascii() and _MAY_END.search(text.rstrip(_ASCII_MARKS)) is None
+
+
 def split_sentences(text: str, language: str) -> list[Sentence]:
     """The sentences of a line, in order; their gaps and texts joined are the line.
 
@@ -282,7 +286,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
         language: of the text, such as en or zh-CN. The library `sentencex` has rules for about 300 languages; for
             others it uses those of English.
     """
-    if text.isascii() and _MAY_END.search(text.rstrip(_ASCII_MARKS)) is None:
+    if is_one_sentence(text):
         return [Sentence(text, "")]
     sentences: list[Sentence] = []
     start, gap = 0, ""

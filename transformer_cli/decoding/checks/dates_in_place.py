@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.checks.doubts import DATES, UNSURE, doubts_about, without_unseen_words
 from transformer_cli.decoding.checks.months_and_days import stand_ins
-from transformer_cli.decoding.translation import Line, Translation, with_alternatives
+from transformer_cli.decoding.translation import SourceText, Translation, with_alternatives
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
 
 def with_dates_in_place(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; those that lack a month or a day of the week are made again, from the line with another one.
 
@@ -24,13 +24,13 @@ def with_dates_in_place(
         (place, each)
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if DATES in found.doubts and not (line.prefix or found.terms)
-        for each in stand_ins(line.given, found.text, languages)
+        for each in stand_ins(line.text, found.text, languages)
     ]
     if not tries:
         return translations
     decoding = translator.decoding.model_copy(update={"repair": False})  # which would try stand-ins for stand-ins
     plain = replace(translator, decoding=decoding, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], given=each.text) for place, each in tries])
+    again = plain.translate_window([lines[place]._replace(text=each.text) for place, each in tries])
     best: dict[int, Translation] = {}
     for (place, each), found in zip(tries, again, strict=True):
         text = each.restored(found.text)

@@ -31,7 +31,7 @@ from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.translation import Line, Translation, joined_translation, with_alternatives
+from transformer_cli.decoding.translation import SourceText, Translation, joined_translation, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes
@@ -45,7 +45,7 @@ _BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 
 
 def with_lost_parts(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations of lines; those that lost a number, a URL, a placeholder or a sign are made again, if that brings it back.
 
@@ -54,14 +54,14 @@ def with_lost_parts(
     places = [
         place
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if _may_lose_parts(line.given, found)
+        if _may_lose_parts(line.text, found)
     ]
     if not places:
         return translations
     # What comes back from the line, such as brackets around nothing, has no line break that the translation may not have.
-    lines = [replace(lines[place], given=without_line_breaks(lines[place].given)) for place in places]
+    lines = [lines[place]._replace(text=without_line_breaks(lines[place].text)) for place in places]
     found = [
-        translation if translation.source == line.given else replace(translation, source=line.given)
+        translation if translation.source == line.text else replace(translation, source=line.text)
         for line, translation in zip(lines, map(translations.__getitem__, places), strict=True)
     ]
     if not translator.protects_spans:
@@ -90,7 +90,7 @@ def _may_lose_parts(line: str, translation: Translation) -> bool:
 
 
 def _with_lost_spans(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
 
@@ -101,8 +101,8 @@ def _with_lost_spans(
         for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
         if not line.prefix
         and (
-            loses_spans(line.given, translation)
-            or (translation.is_untranslated and any(span.kind in _BESIDE_WORDS for span in find_spans(line.given)))
+            loses_spans(line.text, translation)
+            or (translation.is_untranslated and any(span.kind in _BESIDE_WORDS for span in find_spans(line.text)))
         )
     ]
     if not lost:
@@ -113,8 +113,8 @@ def _with_lost_spans(
         place: replace(translation, is_repaired=True)
         for place, translation in zip(lost, found, strict=True)
         if not translation.is_partly_copied
-        and not loses_spans(lines[place].given, translation)
-        and not (translation.is_untranslated and not loses_spans(lines[place].given, translations[place]))
+        and not loses_spans(lines[place].text, translation)
+        and not (translation.is_untranslated and not loses_spans(lines[place].text, translations[place]))
         and not is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
@@ -140,7 +140,7 @@ _NOTE = re.compile(
 
 
 def _with_notes_in_place(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a line with the raised number of a footnote inside a sentence is translated again without it.
 
@@ -150,18 +150,18 @@ def _with_notes_in_place(
         return translations
     read: dict[int, _Bare] = {}
     for place, (line, found) in enumerate(zip(lines, translations, strict=True)):
-        notes = [] if line.prefix or found.terms else [*_NOTE.finditer(line.given)]
+        notes = [] if line.prefix or found.terms else [*_NOTE.finditer(line.text)]
         if notes:
             sizes = accumulate((len(each[0]) for each in notes), initial=0)
             signs = (
                 _Sign(note[0], note.start() - size, is_left=True, is_right=False)
                 for note, size in zip(notes, sizes, strict=False)
             )
-            read[place] = _Bare(_NOTE.sub("", line.given), tuple(signs))
+            read[place] = _Bare(_NOTE.sub("", line.text), tuple(signs))
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], given=bare.text) for place, bare in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=bare.text) for place, bare in read.items()])
     links = _links(translator, [(bare.text, found.text) for bare, found in zip(read.values(), again, strict=True)])
     mended = list(translations)
     for (place, bare), found in zip(read.items(), again, strict=True):
@@ -172,13 +172,13 @@ def _with_notes_in_place(
             or {*found.doubts} - {*translator.with_doubts_of_line(translations[place]).doubts}
         ):
             continue
-        whole = replace(found, source=lines[place].given, is_repaired=True, pieces=())
+        whole = replace(found, source=lines[place].text, is_repaired=True, pieces=())
         mended[place] = with_alternatives(whole, [(text, found.score)])
     return mended
 
 
 def _with_lost_ampersands(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a line that loses an & between words is translated again: the model reads "and" there.
 
@@ -188,18 +188,18 @@ def _with_lost_ampersands(
     read = {
         place: words
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if "&" in line.given
+        if "&" in line.text
         and not (line.prefix or found.terms)  # a term may have the sign
-        and (words := with_words_for_ampersands(line.given, source)) != line.given
-        and (found.is_untranslated or found.text.count("&") < line.given.count("&"))
+        and (words := with_words_for_ampersands(line.text, source)) != line.text
+        and (found.is_untranslated or found.text.count("&") < line.text.count("&"))
     }
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], given=words) for place, words in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=words) for place, words in read.items()])
     mended = list(translations)
     for (place, words), found in zip(read.items(), again, strict=True):
-        given = lines[place].given
+        given = lines[place].text
         if found.is_untranslated or lost_marks(given, found.text, translator.languages.target):
             continue
         if not {*without_words(found.doubts)} <= {*translations[place].doubts}:
@@ -212,7 +212,7 @@ def _with_lost_ampersands(
 
 
 def _with_lost_empty_brackets(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a line that loses brackets around nothing, such as (...), is translated again without them.
 
@@ -222,46 +222,46 @@ def _with_lost_empty_brackets(
     read = {
         place: (rest, brackets)
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if MAY_BE_EMPTY.search(line.given) and not (line.prefix or found.terms)
-        for rest, brackets in [without_empty_brackets(line.given)]
+        if MAY_BE_EMPTY.search(line.text) and not (line.prefix or found.terms)
+        for rest, brackets in [without_empty_brackets(line.text)]
         if brackets and any(map(str.isalpha, rest)) and (found.is_untranslated or loses_any(brackets, found.text))
     }
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], given=rest) for place, (rest, _) in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=rest) for place, (rest, _) in read.items()])
     mended = list(translations)
     for (place, (_, brackets)), found in zip(read.items(), again, strict=True):
         if not (found.is_untranslated or found.is_partly_copied):
             texts = [(with_empty_brackets(text, brackets), score) for text, score in found.alternatives]
-            complete = replace(found, source=lines[place].given, is_repaired=True)
+            complete = replace(found, source=lines[place].text, is_repaired=True)
             mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
     return mended
 
 
 def _with_odd_case(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
     read = {
         place: small
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if has_odd_case(line.given)
+        if has_odd_case(line.text)
         and not (line.prefix or found.terms)
         and (found.doubts or found.is_untranslated or translator.pipeline.unseen_words(found))
-        and not find_spans(line.given)
-        and (small := translator.pipeline.in_small_letters(line.given)) != line.given
+        and not find_spans(line.text)
+        and (small := translator.pipeline.in_small_letters(line.text)) != line.text
     }
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)
-    again = plain.translate_window([replace(lines[place], given=small) for place, small in read.items()])
+    again = plain.translate_window([lines[place]._replace(text=small) for place, small in read.items()])
     mended = list(translations)
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
         doubts = doubts_of_small_letters(found.doubts, before.source, found.text, translator.languages)
         if len(doubts) < len(before.doubts) + before.is_untranslated and not found.is_untranslated:
-            mended[place] = replace(found, source=lines[place].given, is_repaired=True, doubts=doubts)
+            mended[place] = replace(found, source=lines[place].text, is_repaired=True, doubts=doubts)
     return mended
 
 
@@ -652,7 +652,7 @@ def _in_two_parts(text: str, pairs: Mapping[int, int]) -> tuple[str, str, str] |
 
 
 def _with_signs_in_place(
-    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+    translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a line that loses signs is translated again without them, and they are put back where its words tell.
 
@@ -663,11 +663,11 @@ def _with_signs_in_place(
     before = {
         place: judged
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if SIGN.search(line.given) and not (line.prefix or found.terms)  # a term may have signs
+        if SIGN.search(line.text) and not (line.prefix or found.terms)  # a term may have signs
         for judged in [translator.with_doubts_of_line(found)]
         if _may_lack_signs(judged)
     }
-    tries = [iter(ways_to_keep_signs(place, lines[place].given)) for place in before]
+    tries = [iter(ways_to_keep_signs(place, lines[place].text)) for place in before]
     plain = replace(translator, reports_lines=False, only_green=False)
     answers: dict[tuple[int, str], Translation] = {}
     best: dict[int, Translation] = {}
@@ -683,7 +683,7 @@ def _with_signs_in_place(
                 (each.place, text) for each in asked for text in each.texts if (each.place, text) not in answers
             )
         )
-        found = plain.translate_window([replace(lines[place], given=text) for place, text in new])
+        found = plain.translate_window([lines[place]._replace(text=text) for place, text in new])
         answers |= zip(new, found, strict=True)
         replies = [[answers[each.place, text] for text in each.texts] for each in asked]
         links = _links(
@@ -692,7 +692,7 @@ def _with_signs_in_place(
         )
         for each, reply in zip(asked, replies, strict=True):
             whole = _whole(each, reply, lines[each.place], links, language)
-            given = lines[each.place].given
+            given = lines[each.place].text
             if whole is None or has_more_signs(given, whole.text) or _loses_words(before[each.place], whole):
                 continue
             whole = translator.with_doubts_of_line(whole)
@@ -734,18 +734,18 @@ def _is_left(translation: Translation) -> bool:
 def _whole(
     each: _Candidate,
     found: Sequence[Translation],
-    line: Line,
+    line: SourceText,
     links: Mapping[tuple[str, str], Collection[Link]],
     language: str,
 ) -> Translation | None:
     """The translation of a line from those of the texts that were asked; None if the place of a sign is not sure."""
     if each.bare is None:
-        whole = joined_translation(line.given, found, each.gap.join)
+        whole = joined_translation(line.text, found, each.gap.join)
         left, right = map(with_final_mark_of, [one.text for one in found], each.parts)
         if each.gap.startswith(":") and not each.parts[0].endswith("!"):
             left = left.rstrip("! \u00a0\u202f") or left  # models call names: "Anna !"
         inner = as_inner_part(right, each.parts[1], target_language=language)
-        text = with_pairs_of_quotes(line.given, left + each.gap + inner)
+        text = with_pairs_of_quotes(line.text, left + each.gap + inner)
     else:
         whole = found[0]
         alone = dict(zip(each.inner, (one.text for one in found[1:]), strict=True))
@@ -753,7 +753,7 @@ def _whole(
     if text is None:
         return None
     doubts = tuple(doubt for doubt in whole.doubts if not doubt.startswith(MARKS))
-    whole = replace(whole, source=line.given, is_repaired=True, is_in_pieces=True, doubts=doubts, pieces=())
+    whole = replace(whole, source=line.text, is_repaired=True, is_in_pieces=True, doubts=doubts, pieces=())
     return with_alternatives(whole, [(text, whole.score)])
 
 

@@ -24,7 +24,7 @@ from transformer_cli.decoding.engine import (
     TokenIds,
     search_confidence,
 )
-from transformer_cli.decoding.translation import Chunk, Translation
+from transformer_cli.decoding.translation import SourceText, Translation
 from transformer_cli.text.languages import SMALL_WORDS, has_spaces, num_content_words, primary_language, small_words
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
@@ -205,7 +205,7 @@ def without_each_word(source_ids: TokenIds, pipeline: "TextPipeline") -> Iterato
 def regain_lost_words(
     pipeline: "TextPipeline",
     engine: ExplainingEngine | None,
-    chunks: list[Chunk],
+    sources: list[SourceText],
     hypotheses: dict[Request, list[Hypothesis]],
     options: DecodingConfig,
 ) -> None:
@@ -214,7 +214,7 @@ def regain_lost_words(
     Args:
         pipeline: reads and writes the texts.
         engine: has found the hypotheses; None, one without probabilities of given targets: nothing is put in the place of others.
-        chunks: the texts; those with another hypothesis are marked as repaired.
+        sources: the texts; those with another hypothesis are marked as repaired.
         hypotheses: of all their parts, the whole beam; `num_best` of each are left.
         options: of the search.
     """
@@ -228,9 +228,9 @@ def regain_lost_words(
     found = fuller_hypotheses(pipeline, engine, close, options) if close and engine is not None else {}
     for request, rival in found.items():
         hypotheses[request] = [rival, *(each for each in hypotheses[request] if each is not rival)]
-    for number, chunk in enumerate(chunks):
-        if found and any(part.request in found for part in chunk.parts):
-            chunks[number] = replace(chunk, is_repaired=True)
+    for number, source in enumerate(sources):
+        if found and any(part.request in found for part in source.parts):
+            sources[number] = source._replace(is_repaired=True)
     for request_hypotheses in hypotheses.values():
         del request_hypotheses[options.num_best :]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
@@ -40,20 +40,19 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.translation import (
-    Alternative,
-    Chunk,
+    SourceText,
     TextPart,
     Translation,
 )
-from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.normalization import has_word, without_line_breaks
+from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.normalization import has_word
 from transformer_cli.text.sentences import (
+    ELLIPSIS,
     FEWEST_TOKENS,
     INNER_END,
     LABEL,
     Cut,
     Sentence,
-    as_inner_part,
     begins_clause,
     closing_mark,
     cut_after_sentence,
@@ -63,21 +62,14 @@ from transformer_cli.text.sentences import (
     split_sentences,
     split_sentences_around,
     with_commas,
-    without_closing_mark,
 )
 from transformer_cli.text.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
 
-# Parts of sentences: divided between clauses, or kept as they were given; and how the translations of the parts are joined.
+# Parts of sentences: divided between clauses, or kept as they were given.
 
-_WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
-# Languages of the Arabic script, and their comma and semicolon.
-_WITH_ARABIC_MARKS = frozenset(["ar", "fa", "ur", "ps", "ug", "ckb", "sd", "dv"])
-_ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
-_PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"})
-_NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 # A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
 _ORDINARY_SHARE = 0.5
 # How many times as long it may be to be translated as a whole, if a clause of it alone cannot be.
@@ -104,32 +96,32 @@ _CLEARLY_MORE = 1.1
 _SURE = 0.8
 
 
-def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
-    """The chunk with each sentence divided at its clauses that is longer than those of the training.
+def in_clauses(pipeline: TextPipeline, source: SourceText) -> SourceText:
+    """The text with each sentence divided at its clauses that is longer than those of the training.
 
     A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
     place for a division stays whole. Where it is not known how long the sentences of the training were, none is too long.
     """
-    for number in reversed(range(len(chunk.parts))):
+    for number in reversed(range(len(source.parts))):
         place = number
-        while INNER_END.search(given := chunk.parts[place].given) and (cut := cut_after_sentence(given)):
-            chunk = _divided(pipeline, chunk, place, cut)
+        while INNER_END.search(given := source.parts[place].given) and (cut := cut_after_sentence(given)):
+            source = _divided(pipeline, source, place, cut)
             place += 1
     longest = pipeline.seen.longest
     if longest is None:
-        return chunk
-    long = [number for number, ids in enumerate(chunk.parts) if len(ids.request.ids) > longest]
+        return source
+    long = [number for number, ids in enumerate(source.parts) if len(ids.request.ids) > longest]
     for number in reversed(long):
         most = max(1, math.ceil(longest * _ORDINARY_SHARE))
-        chunk = _with_clauses(pipeline, chunk, number, most)
-    return chunk
+        source = _with_clauses(pipeline, source, number, most)
+    return source
 
 
-def _with_clauses(pipeline: TextPipeline, chunk: Chunk, number: int, most: int) -> Chunk:
-    """The chunk in which a part, and each clause of it that has more tokens, is divided."""
+def _with_clauses(pipeline: TextPipeline, source: SourceText, number: int, most: int) -> SourceText:
+    """The text in which a part, and each clause of it that has more tokens, is divided."""
     end = number + 1
     while number < end:
-        part = chunk.parts[number]
+        part = source.parts[number]
         num_tokens = len(part.request.ids)
         cut = None
         if num_tokens > most:
@@ -138,54 +130,14 @@ def _with_clauses(pipeline: TextPipeline, chunk: Chunk, number: int, most: int) 
         if cut is None:
             number += 1
         else:
-            chunk = _divided(pipeline, chunk, number, cut)
+            source = _divided(pipeline, source, number, cut)
             end += 1
-    return chunk
-
-
-def with_commas_for_ellipses(
-    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
-) -> Chunk:
-    """The chunk in which the model reads a comma for each ellipsis inside a sentence whose translation lacks it.
-
-    A model that has seen an ellipsis only at the end of a text takes it for the end, and loses the words behind it. The
-    sentence is not divided there, because its parts, such as "is big", are translated worse by themselves.
-    """
-    for number, part in enumerate(chunk.parts):
-        num_ellipses = num_inner_ellipses(part.given)
-        found = hypotheses[part.request][:1]
-        if not num_ellipses or not found or part.is_kept:
-            continue
-        if num_inner_ellipses(pipeline.target_tokenizer.decode(found[0].ids)) == num_ellipses:
-            continue
-        _, ellipses = with_commas(part.given, _comma_of(pipeline))
-        request = part.request
-        read = _encoded(
-            pipeline,
-            part._replace(ellipses=ellipses),
-            prefix=request.prefix,
-            seed=request.seed,
-        )
-        if len(read.request.ids) < pipeline.max_length:
-            chunk = replace(
-                chunk,
-                parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]),
-                read=_read_with(chunk, number, read.text),
-            )
-    return chunk
-
-
-def _comma_of(pipeline: TextPipeline) -> str:
-    """A comma as the source language writes it, with the white space behind it."""
-    language = primary_language(pipeline.languages.source)
-    if language in _WITH_ARABIC_MARKS:
-        return ", ".translate(_ARABIC_MARKS)
-    return {"ja": "\u3001", "zh": "\uff0c", "yue": "\uff0c"}.get(language, ", ")
+    return source
 
 
 def without_short_rivals(
     pipeline: TextPipeline,
-    chunk: Chunk,
+    source: SourceText,
     hypotheses: Sequence[Sequence[Hypothesis]],
     options: DecodingConfig,
 ) -> list[list[Hypothesis]]:
@@ -195,7 +147,7 @@ def without_short_rivals(
             *part_hypotheses[:1],
             *(each for each in part_hypotheses[1:] if not loses_text(pipeline, part, [each], options)),
         ]
-        for part, part_hypotheses in zip(chunk.parts, hypotheses, strict=True)
+        for part, part_hypotheses in zip(source.parts, hypotheses, strict=True)
     ]
 
 
@@ -286,51 +238,23 @@ def _cut_between_sentences(pipeline: TextPipeline, text: str) -> Cut | None:
 
 
 def with_divided_parts(
-    pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
-) -> Chunk:
-    """The chunk in which each of these parts is divided in two; one that cannot be divided is kept as it is.
+    pipeline: TextPipeline, source: SourceText, numbers: Collection[int], *, anywhere: bool = True
+) -> SourceText:
+    """The text in which each of these parts is divided in two; one that cannot be divided is kept as it is.
 
     Args:
         pipeline: of the model.
-        chunk: the text.
+        source: the text.
         numbers: of the parts.
         anywhere: whether a part is divided inside a clause if it has only one.
     """
     for number in sorted(numbers, reverse=True):
-        given = chunk.parts[number].given
+        given = source.parts[number].given
         cut = _cut_between_sentences(pipeline, given) or cut_in_two(
             given, 0.5, pipeline.languages.source, anywhere=anywhere
         )
-        chunk = _divided(pipeline, chunk, number, cut) if cut else keeping(chunk, {number})
-    return chunk
-
-
-def divided_if_doubtful(
-    pipeline: TextPipeline,
-    chunk: Chunk,
-    hypotheses: Mapping[Request, Sequence[Hypothesis]],
-    options: DecodingConfig,
-) -> Chunk:
-    """The chunk in which those parts are divided at a comma or another mark whose translations may lack a clause.
-
-    That is a translation with fewer such marks than its source, or a short one, though not too short for a translation of the
-    training. `longer_of` tells whether a clause was missing.
-
-    Args:
-        pipeline: of the model.
-        chunk: the text.
-        hypotheses: of its parts.
-        options: of the search that found them.
-    """
-    for number in reversed(range(len(chunk.parts))):
-        part = chunk.parts[number]
-        if CLAUSE_MARK.search(part.given) is None:
-            continue
-        best = hypotheses[part.request][:1]
-        is_free = not (part.is_kept or part.terms or part.request.prefix)
-        if is_free and best and _may_lack_a_clause(pipeline, part, best[0], options):
-            chunk = with_divided_parts(pipeline, chunk, [number], anywhere=False)
-    return chunk
+        source = _divided(pipeline, source, number, cut) if cut else keeping(source, {number})
+    return source
 
 
 def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig) -> bool:
@@ -361,67 +285,18 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
     return any(len(there.split()) < len(here.split()) / 2 for here, there in clauses)
 
 
-def longer_of(
-    pipeline: TextPipeline,
-    whole: Chunk,
-    halves: Chunk,
-    hypotheses: Mapping[Request, Sequence[Hypothesis]],
-) -> Chunk:
-    """The halves if their translations have clearly more words than that of the whole, which lacks a clause then."""
-    num_whole, num_halves = (
-        sum(
-            pipeline.target_tokenizer.count_written(each.ids)
-            for part in chunk.parts
-            for each in hypotheses[part.request][:1]
-        )
-        for chunk in (whole, halves)
-    )
-    return replace(halves, is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
-
-
-def reads_well(
-    pipeline: TextPipeline,
-    whole: Chunk,
-    hypotheses: Mapping[Request, Sequence[Hypothesis]],
-    options: DecodingConfig,
-) -> bool:
-    """Whether sentences that are a little longer than those of the training have translations of which the model is sure.
-
-    These are as long as those of the training were for such a source, without a factor for exceptions.
-    """
-    ratio = pipeline.seen.smallest_ratio or 0.0
-    for part in whole.parts:
-        best = hypotheses[part.request][:1]
-        if part.is_kept or not best or loses_text(pipeline, part, best, options):
-            return False
-        if len(best[0].ids) < ratio * len(part.request.ids):
-            return False
-        confidence = search_confidence(best[0], options)
-        if confidence is None or confidence < _FAIRLY_SURE:
-            return False
-    return True
-
-
-def may_be_joined(pipeline: TextPipeline, whole: Chunk, in_parts: Chunk) -> bool:
-    """Whether a part that was divided for its length would stay untranslated, and none is much longer than those of the training."""
-    if len(in_parts.parts) == len(whole.parts) or not any(part.is_kept for part in in_parts.parts):
-        return False
-    most = _LITTLE_LONGER * (pipeline.seen.longest or math.inf)
-    return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
-
-
-def keeping(chunk: Chunk, numbers: Collection[int]) -> Chunk:
-    """The chunk in which these parts stay as they were given."""
-    parts = enumerate(chunk.parts)
+def keeping(source: SourceText, numbers: Collection[int]) -> SourceText:
+    """The text in which these parts stay as they were given."""
+    parts = enumerate(source.parts)
     kept = tuple(part._replace(is_kept=part.is_kept or n in numbers) for n, part in parts)
-    return replace(chunk, parts=kept)
+    return source._replace(parts=kept)
 
 
-def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chunk:
-    """The chunk in which a part is divided in two."""
-    whole = chunk.parts[number]
+def _divided(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) -> SourceText:
+    """The text in which a part is divided in two."""
+    whole = source.parts[number]
     first = whole._replace(given=cut.left, ends_inside=False, closing="")
-    gap = _gap_with_marks(pipeline, cut.marks)
+    gap = pipeline.gap(cut.marks)
     second = whole._replace(given=cut.right, starts_inside=False, gap=gap)
     if cut.marks.strip() or not ends_sentence(cut.left):  # else they are sentences of their own
         closing = whole.closing or closing_mark(whole.given)
@@ -432,27 +307,26 @@ def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chu
     next_seed = request.seed and (request.seed + 1) % 2**63
     first = _encoded(pipeline, first, prefix=request.prefix, seed=request.seed)
     second = _encoded(pipeline, second, prefix=(), seed=next_seed)
-    return replace(
-        chunk,
-        parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]),
-        read=_read_with(chunk, number, f"{first.text}{cut.marks}{second.text}"),
+    return source._replace(
+        parts=(*source.parts[:number], first, second, *source.parts[number + 1 :]),
+        read=_read_with(source, number, f"{first.text}{cut.marks}{second.text}"),
     )
 
 
-def _read_with(chunk: Chunk, number: int, text: str) -> str:
-    """The text of a chunk as it is read, with another text in the place of a part: alone, a word may get another known spelling."""
+def _read_with(source: SourceText, number: int, text: str) -> str:
+    """The text of a text as it is read, with another text in the place of a part: alone, a word may get another known spelling."""
     start = end = 0
-    for part in chunk.parts[: number + 1]:
-        start = chunk.read.index(part.text, end)
+    for part in source.parts[: number + 1]:
+        start = source.read.index(part.text, end)
         end = start + len(part.text)
-    return chunk.read[:start] + text + chunk.read[end:]
+    return source.read[:start] + text + source.read[end:]
 
 
 def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: int) -> TextPart:
     """The part with the request for its text as it was given."""
     text, ellipses = part.given, part.ellipses
     if ellipses:
-        text, ellipses = with_commas(text, _comma_of(pipeline))
+        text, ellipses = with_commas(text, pipeline.comma)
     text = text if pipeline.spellings is None else pipeline.spellings.respelled(text)
     ids = pipeline.source_ids(text + part.closing)[: pipeline.max_length]
     terms = pipeline.required_terms(part.given)
@@ -460,54 +334,180 @@ def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: 
     return part._replace(request=request, text=text, terms=terms, ellipses=ellipses)
 
 
-def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:
-    """What stands between the translations of two clauses: the same marks, as the target language writes them."""
-    mark, target_language = marks.strip(), pipeline.languages.target
-    if not mark:
-        return pipeline.gap(marks)
-    language = primary_language(target_language)
-    if mark in _NARROW_MARKS:
-        if not has_spaces(target_language):
-            return mark
-        marks = _NARROW_MARKS[mark]
-    marks = marks.translate(_PLAIN_MARKS)
-    if language in _WITH_ARABIC_MARKS:
-        return without_line_breaks(marks.translate(_ARABIC_MARKS))
-    is_pause = marks.strip() in (",", ";", ":")
-    if is_pause and language in ("zh", "ja", "yue"):
-        return marks.strip().translate(_WIDE_MARKS)
-    return without_line_breaks(marks)
+@dataclass(frozen=True, slots=True)
+class TextKeeper:
+    """Translates those sentences again whose translations lose text: divided, or read in another way (`decoding.keep_text`)."""
 
+    pipeline: TextPipeline
+    options: DecodingConfig
+    """Of the search."""
+    search_new: Callable[[Sequence[SourceText]], object]
+    """Adds the hypotheses of those parts of some texts that have none yet."""
+    sources: list[SourceText]
+    """The texts with their parts; those with other parts take their places."""
+    hypotheses: dict[Request, list[Hypothesis]]
+    """Of all parts; those of new parts are added."""
 
-def in_form_of_clauses(
-    pipeline: TextPipeline, chunk: Chunk, texts: Sequence[list[Alternative]]
-) -> list[list[Alternative]]:
-    """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
-    if all(part.is_kept for part in chunk.parts):
-        whole = without_line_breaks(chunk.text.rstrip("\r\n"))
-        return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
-    language = primary_language(pipeline.languages.target)
-    finished = []
-    for part, part_texts in zip(chunk.parts, texts, strict=True):
-        if part.is_kept:
-            finished.append([Alternative(part.given, 0.0)])
-        elif part.starts_inside or part.ends_inside:
-            finished.append([_in_form_of(part, each, language) for each in part_texts])
-        else:
-            finished.append(part_texts)
-    return finished
+    def apply(self, whole: Sequence[SourceText], *, changes_marks: bool, divides_doubtful: bool) -> None:
+        """Repair what can be repaired.
 
+        Args:
+            whole: the texts before long sentences were divided; one takes its place if a clause would be kept.
+            changes_marks: whether the model may read a comma for an ellipsis.
+            divides_doubtful: whether a sentence is divided, too, whose translation may lack a clause, though none is far too short.
+        """
+        # Most texts have neither an ellipsis nor a mark between clauses.
+        if changes_marks and self._any_has(ELLIPSIS):
+            self._regain_ellipses()
+        changed = self._divide_lost(range(len(self.sources)))
+        if changed and self.options.sampling is None:
+            self._join_clauses(sorted(changed), whole)
+        if divides_doubtful and self._any_has(CLAUSE_MARK):
+            self._regain_clauses()
 
-def _in_form_of(clause: TextPart, translated: Alternative, target_language: str) -> Alternative:
-    """The translation of a clause with no capital letter and no full stop but those of its sentence."""
-    text = translated.text
-    if clause.ends_inside:
-        text = without_closing_mark(text)
-    if clause.starts_inside:
-        text = as_inner_part(text, clause.given, target_language=target_language)
-    elif clause.given[:1].isupper():
-        text = text[:1].upper() + text[1:]
-    return translated._replace(text=text)
+    def _any_has(self, mark: re.Pattern[str]) -> bool:
+        return any(mark.search(part.given) for source in self.sources for part in source.parts)
+
+    def _regain_ellipses(self) -> None:
+        """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
+        changed = {
+            index: read
+            for index, source in enumerate(self.sources)
+            if (read := self._with_commas_for_ellipses(source)) is not source
+        }
+        if not changed:
+            return
+        for index, read in changed.items():
+            self.sources[index] = read
+        self.search_new(list(changed.values()))
+
+    def _with_commas_for_ellipses(self, source: SourceText) -> SourceText:
+        """The text in which the model reads a comma for each ellipsis inside a sentence whose translation lacks it.
+
+        A model that has seen an ellipsis only at the end of a text takes it for the end, and loses the words behind it. The
+        sentence is not divided there, because its parts, such as "is big", are translated worse by themselves.
+        """
+        pipeline = self.pipeline
+        for number, part in enumerate(source.parts):
+            num_ellipses = num_inner_ellipses(part.given)
+            found = self.hypotheses[part.request][:1]
+            if not num_ellipses or not found or part.is_kept:
+                continue
+            if num_inner_ellipses(pipeline.target_tokenizer.decode(found[0].ids)) == num_ellipses:
+                continue
+            _, ellipses = with_commas(part.given, pipeline.comma)
+            request = part.request
+            read = _encoded(pipeline, part._replace(ellipses=ellipses), prefix=request.prefix, seed=request.seed)
+            if len(read.request.ids) < pipeline.max_length:
+                source = source._replace(
+                    parts=(*source.parts[:number], read, *source.parts[number + 1 :]),
+                    read=_read_with(source, number, read.text),
+                )
+        return source
+
+    def _divide_lost(self, indexes: Iterable[int]) -> set[int]:
+        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
+
+        A part that cannot be divided any more is kept as it was given.
+
+        Args:
+            indexes: of the texts that are looked at.
+
+        Returns:
+            The indexes of those that were divided.
+        """
+        changed, left = set[int](), list(indexes)
+        while left:
+            lost = []
+            for index in left:
+                source = self.sources[index]
+                numbers = [
+                    number
+                    for number, part in enumerate(source.parts)
+                    if loses_text(self.pipeline, part, self.hypotheses[part.request], self.options)
+                ]
+                if numbers:
+                    self.sources[index] = with_divided_parts(self.pipeline, source, numbers)
+                    lost.append(index)
+            if lost:
+                self.search_new([self.sources[index] for index in lost])
+            changed.update(lost)
+            left = lost
+        return changed
+
+    def _join_clauses(self, indexes: Iterable[int], whole: Sequence[SourceText]) -> None:
+        """Translate sentences as a whole that were divided for their length, if a clause of them would stay untranslated."""
+        left = [n for n in indexes if self._may_be_joined(whole[n], self.sources[n])]
+        self.search_new([whole[n] for n in left])
+        for n in left:
+            if self._reads_well(whole[n]):
+                self.sources[n] = whole[n]._replace(is_repaired=True)
+
+    def _may_be_joined(self, whole: SourceText, in_parts: SourceText) -> bool:
+        """Whether a part that was divided for its length would stay untranslated, and none is much longer than those of the training."""
+        if len(in_parts.parts) == len(whole.parts) or not any(part.is_kept for part in in_parts.parts):
+            return False
+        most = _LITTLE_LONGER * (self.pipeline.seen.longest or math.inf)
+        return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
+
+    def _reads_well(self, whole: SourceText) -> bool:
+        """Whether sentences that are a little longer than those of the training have translations of which the model is sure.
+
+        These are as long as those of the training were for such a source, without a factor for exceptions.
+        """
+        ratio = self.pipeline.seen.smallest_ratio or 0.0
+        for part in whole.parts:
+            best = self.hypotheses[part.request][:1]
+            if part.is_kept or not best or loses_text(self.pipeline, part, best, self.options):
+                return False
+            if len(best[0].ids) < ratio * len(part.request.ids):
+                return False
+            confidence = search_confidence(best[0], self.options)
+            if confidence is None or confidence < _FAIRLY_SURE:
+                return False
+        return True
+
+    def _regain_clauses(self) -> None:
+        """Divide sentences whose translations lack a clause, though none is far too short."""
+        in_halves = {
+            index: halves
+            for index, source in enumerate(self.sources)
+            if (halves := self._divided_if_doubtful(source)) is not source
+        }
+        if not in_halves:
+            return
+        self.search_new(list(in_halves.values()))
+        for index, halves in in_halves.items():
+            self.sources[index] = self._longer_of(self.sources[index], halves)
+        self._divide_lost(in_halves)
+
+    def _divided_if_doubtful(self, source: SourceText) -> SourceText:
+        """The text in which those parts are divided at a comma or another mark whose translations may lack a clause.
+
+        That is a translation with fewer such marks than its source, or a short one, though not too short for a translation of the
+        training. `_longer_of` tells whether a clause was missing.
+        """
+        for number in reversed(range(len(source.parts))):
+            part = source.parts[number]
+            if CLAUSE_MARK.search(part.given) is None:
+                continue
+            best = self.hypotheses[part.request][:1]
+            is_free = not (part.is_kept or part.terms or part.request.prefix)
+            if is_free and best and _may_lack_a_clause(self.pipeline, part, best[0], self.options):
+                source = with_divided_parts(self.pipeline, source, [number], anywhere=False)
+        return source
+
+    def _longer_of(self, whole: SourceText, halves: SourceText) -> SourceText:
+        """The halves if their translations have clearly more words than that of the whole, which lacks a clause then."""
+        num_whole, num_halves = (
+            sum(
+                self.pipeline.target_tokenizer.count_written(each.ids)
+                for part in source.parts
+                for each in self.hypotheses[part.request][:1]
+            )
+            for source in (whole, halves)
+        )
+        return halves._replace(is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
 
 
 # Doubtful translations.
@@ -575,41 +575,41 @@ class Repair:
     explainer: ExplainingEngine | None = None
     """Scores a translation whose repeated words are cut; None: none is cut."""
 
-    def apply(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Repair what can be repaired, and note in each chunk which doubts are left.
+    def apply(self, sources: list[SourceText], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Repair what can be repaired, and note in each text which doubts are left.
 
         Args:
-            chunks: the texts; those with doubts are replaced.
+            sources: the texts; those with doubts are replaced.
             hypotheses: of all their parts; better ones replace those with doubts.
         """
-        doubtful: dict[int, list[int]] = {}  # the place of a chunk -> the numbers of its parts
-        for place, chunk in enumerate(chunks):
-            for number, part in enumerate(chunk.parts):
+        doubtful: dict[int, list[int]] = {}  # the place of a text -> the numbers of its parts
+        for place, source in enumerate(sources):
+            for number, part in enumerate(source.parts):
                 if self._doubts(part, hypotheses[part.request]):
                     doubtful.setdefault(place, []).append(number)
         if not doubtful:
             return
         language = self.languages.source
         for place, numbers in doubtful.items():
-            parts = chunks[place].parts
+            parts = sources[place].parts
             unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
-            chunks[place] = keeping(chunks[place], unreadable)
-        before = {place: self._total(chunks[place], hypotheses) for place in doubtful}
+            sources[place] = keeping(sources[place], unreadable)
+        before = {place: self._total(sources[place], hypotheses) for place in doubtful}
         repaired = {
             part.request: part
             for place, numbers in doubtful.items()
-            for part in map(chunks[place].parts.__getitem__, numbers)
+            for part in map(sources[place].parts.__getitem__, numbers)
             if not part.is_kept
         }
         self._search_again(repaired, hypotheses)
         for place in doubtful:
-            chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
+            source = self._without_guesses(self._in_halves(sources[place], hypotheses), hypotheses)
             if self.pipeline.keeps_text:
-                chunk = self._without_losses(chunk, hypotheses)
-            is_repaired = self._total(chunk, hypotheses) < before[place]
-            part_doubts = (self._doubts(part, hypotheses[part.request]) for part in chunk.parts)
+                source = self._without_losses(source, hypotheses)
+            is_repaired = self._total(source, hypotheses) < before[place]
+            part_doubts = (self._doubts(part, hypotheses[part.request]) for part in source.parts)
             left = tuple(dict.fromkeys(doubt for doubts in part_doubts for doubt in doubts))
-            chunks[place] = replace(chunk, doubts=left, is_repaired=is_repaired)
+            sources[place] = source._replace(doubts=left, is_repaired=is_repaired)
 
     def _search_again(self, parts: Mapping[Request, TextPart], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Put the best hypotheses of each part, as many as `num_best`, in the places of those of the search."""
@@ -692,53 +692,53 @@ class Repair:
         )
         return [Hypothesis(ids, score_of_given(explanation, self.options))]
 
-    def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
-        """The chunk in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
-        for number in reversed(range(len(chunk.parts))):
-            part = chunk.parts[number]
+    def _in_halves(self, source: SourceText, hypotheses: dict[Request, list[Hypothesis]]) -> SourceText:
+        """The text in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
+        for number in reversed(range(len(source.parts))):
+            part = source.parts[number]
             doubts = self._doubts(part, hypotheses[part.request])
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = with_divided_parts(self.pipeline, chunk, [number], anywhere=is_strong)
-            if len(halves.parts) == len(chunk.parts):  # nothing to divide
+            halves = with_divided_parts(self.pipeline, source, [number], anywhere=is_strong)
+            if len(halves.parts) == len(source.parts):  # nothing to divide
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
             found = dict(zip(new, self.search(new, self.options), strict=True)) if new else {}
-            if self._total(halves, hypotheses | found) < self._total(chunk, hypotheses):
-                chunk = halves
+            if self._total(halves, hypotheses | found) < self._total(source, hypotheses):
+                source = halves
                 hypotheses.update(found)
-        return chunk
+        return source
 
-    def _without_guesses(self, chunk: Chunk, hypotheses: Found) -> Chunk:
-        """The chunk in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
+    def _without_guesses(self, source: SourceText, hypotheses: Found) -> SourceText:
+        """The text in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
         quality = self.quality
         if quality is None:
-            return chunk
+            return source
         guesses = {
             number
-            for number, part in enumerate(chunk.parts)
+            for number, part in enumerate(source.parts)
             if not part.terms  # which would not stand in the translation
             and UNSURE in self._doubts(part, hypotheses[part.request])
             and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
-        return keeping(chunk, guesses)
+        return keeping(source, guesses)
 
-    def _without_losses(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
-        """The chunk in which the parts that would lose text are divided until none does, or stay as they are."""
-        parts = enumerate(chunk.parts)
+    def _without_losses(self, source: SourceText, hypotheses: dict[Request, list[Hypothesis]]) -> SourceText:
+        """The text in which the parts that would lose text are divided until none does, or stay as they are."""
+        parts = enumerate(source.parts)
         wordless = {number for number, part in parts if WORDLESS in self._doubts(part, hypotheses[part.request])}
-        chunk = keeping(chunk, wordless)
+        source = keeping(source, wordless)
         while lost := [
             number
-            for number, part in enumerate(chunk.parts)
+            for number, part in enumerate(source.parts)
             if loses_text(self.pipeline, part, hypotheses[part.request], self.options)
         ]:
-            chunk = with_divided_parts(self.pipeline, chunk, lost)
-            new = [request for request in chunk.requests if request not in hypotheses]
+            source = with_divided_parts(self.pipeline, source, lost)
+            new = [request for request in source.requests if request not in hypotheses]
             if new:
                 hypotheses.update(zip(new, self.search(new, self.options), strict=True))
-        return chunk
+        return source
 
     def _doubts(self, part: TextPart, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         """Nothing for a part that stays as it is, and for one whose beginning the caller has given."""
@@ -756,8 +756,8 @@ class Repair:
         is_unsure = confidence is not None and confidence < quality.least_confidence
         return (*doubts, UNSURE) if is_unsure else doubts
 
-    def _total(self, chunk: Chunk, hypotheses: Found) -> float:
-        return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in chunk.parts)
+    def _total(self, source: SourceText, hypotheses: Found) -> float:
+        return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in source.parts)
 
 
 def _cost(doubts: Iterable[str]) -> float:

@@ -27,7 +27,7 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translation import Chunk
+from transformer_cli.decoding.translation import SourceText
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
@@ -386,7 +386,7 @@ class Explainer:
         best = min(num_best or options.num_best, size)
         return options.model_copy(update={"beam_size": size, "num_best": best})
 
-    def _prepared(self, line: str, prefix: str, prefix_ids: TokenIds) -> Chunk:
+    def _prepared(self, line: str, prefix: str, prefix_ids: TokenIds) -> SourceText:
         if prefix and prefix_ids:
             raise UsageError("a prefix as text and one as token ids were given", hint="give one")
         prepared = self.translator.pipeline.prepare(line, prefix)
@@ -395,7 +395,7 @@ class Explainer:
         self._check_prefix(prefix_ids)
         first = prepared.parts[0]
         first = first._replace(request=first.request._replace(prefix=prefix_ids))
-        return replace(prepared, parts=(first, *prepared.parts[1:]))
+        return prepared._replace(parts=(first, *prepared.parts[1:]))
 
     def _check_prefix(self, ids: TokenIds) -> None:
         pipeline = self.translator.pipeline
