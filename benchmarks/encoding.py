@@ -29,7 +29,7 @@ def measure(files: list[Path]) -> dict[str, Any]:
     """CPU seconds of a round, the number of tokens, and a digest of the ids."""
     from transformer_cli.config import Config
     from transformer_cli.data.encoded import DataReport, encoded_text, write_encoded
-    from transformer_cli.data.pairs import SentencePair, write_text
+    from transformer_cli.data.pairs import SentencePair, TrainingText
     from transformer_cli.text import train_tokenizer
 
     sides = [gzip.decompress(file.read_bytes()).decode().split("\n")[:-1] for file in files]
@@ -47,11 +47,11 @@ def measure(files: list[Path]) -> dict[str, Any]:
     pairs = [SentencePair(*both) for both in zip(*sides, strict=True)]
     report = DataReport()
     with tempfile.TemporaryDirectory() as name:
-        text, ids = Path(name, "text.arrow"), Path(name, "train.arrow")
-        num_pairs = write_text(text, (pair for _ in range(REPEATS) for pair in pairs))
+        text = TrainingText.of((pair for _ in range(REPEATS) for pair in pairs), Path(name, "text.arrow"))
+        ids = Path(name, "train.arrow")
         tokenizer = type(tokenizer).from_json(tokenizer.to_json())  # with an empty cache of words
         started_at = time.process_time()
-        chunks = encoded_text(text, num_pairs, (tokenizer, tokenizer), config, report)
+        chunks = encoded_text(text, text.num_pairs, (tokenizer, tokenizer), config, report)
         write_encoded(ids, chunks, vocab_size=VOCAB_SIZE)
         seconds = time.process_time() - started_at
         digest = hashlib.sha256(ids.read_bytes()).hexdigest()

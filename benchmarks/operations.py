@@ -43,7 +43,7 @@ from transformer_cli.model.layers import MultiHeadAttention
 from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training import optimizers
-from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
+from transformer_cli.training.loop import UpdateRunner, build_objective
 from transformer_cli.training.optimizers import Optimizer
 
 GPU = torch.device("meta")
@@ -411,15 +411,7 @@ def trace_of_update(load: Load, *, is_loss_compiled: bool = True) -> list[Kernel
         for _ in range(2):
             trace.kernels.clear()
             with trace:
-                train_step(
-                    model,
-                    optimizer,
-                    objective,
-                    [_batch(load)],
-                    runner=runner,
-                    seed=1,
-                    clip_norm=1.0,
-                )
+                runner.run(model, optimizer, objective, [_batch(load)], seed=1, clip_norm=1.0)
     return trace.kernels
 
 
