@@ -163,7 +163,7 @@ for line in sys.stdin:
     os.environ.update(json.loads(line))
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
         main()
-    heavy = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "tqdm"} & {*sys.modules}
+    heavy = {"torch", "numpy", "datasets", "pyarrow", "tqdm"} & {*sys.modules}
     print(json.dumps([said.getvalue(), sorted(heavy)]))
 """
 

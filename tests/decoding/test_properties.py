@@ -50,7 +50,8 @@ def search(some: list[list[int]], *, beam_size: int | None, num_pads: int = 0, p
         state = MODEL.start_decoding(MODEL.encode(ids, mask), mask)
         options = DecodingConfig(beam_size=beam_size or 1, num_best=beam_size or 1)
         find = greedy_search if beam_size is None else beam_search
-        return find(state, SPECIAL_IDS, max_lengths, options, [BannedTokens([PAD, SOS])])
+        hooks = [BannedTokens([PAD, SOS])]
+        return find(state, special_ids=SPECIAL_IDS, max_lengths=max_lengths, options=options, hooks=hooks)
 
 
 def found(hypotheses: Hypotheses, sentence: int) -> list[tuple[list[int], float]]:

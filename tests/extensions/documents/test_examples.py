@@ -262,7 +262,7 @@ def test_what_is_no_text_stays_in_archives(name: str, part: str, kept: list[str]
             [
                 'title: "A LETTER: FROM THE SEA"',
                 "draft: false",
-                '(https://example.org/map?a=1&b=2 "The map")',
+                '(https://example.org/map?a=1&b=2 "THE MAP")',
                 "`tom --hungry`",
                 '# This comment stays: "Hello world"',
                 "    neither this block",
@@ -270,7 +270,7 @@ def test_what_is_no_text_stays_in_archives(name: str, part: str, kept: list[str]
                 "anna@example.org",
                 "`C:\\temp\\a_b.txt`",
                 "[^1].  \n",
-                '[book]: https://example.org/book "A book"',
+                '[book]: https://example.org/book "A BOOK"',
                 "|:---------|:",
             ],
         ),
