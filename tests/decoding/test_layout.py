@@ -453,6 +453,9 @@ def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:
         ("See is: one.", ["See is: one."], "SEE IS: ONE."),
         ("One To: The cat.", ["One To.", "The cat."], "ONE TO: THE CAT."),
         ("One TO: The cat.", ["The cat."], "One TO: THE CAT."),
+        ("Bill One: The cat.", ["The cat."], "Bill One: THE CAT."),
+        ("BILL ONE: The cat.", ["The cat."], "BILL ONE: THE CAT."),
+        ("Bill House: The cat.", ["Bill House.", "The cat."], "BILL HOUSE: THE CAT."),
     ],
 )
 def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
@@ -465,7 +468,7 @@ def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
         return [text.upper()]
 
     translator = formatted(watches)
-    seen = SeenWords.of({"one": 1, "the": 1, "cat": 1, "to": 1})
+    seen = SeenWords.of(dict.fromkeys(["one", "the", "cat", "to", "bill", "house"], 1))
     knowing = replace(translator, pipeline=replace(translator.pipeline, keeps_text=True, seen_words=seen))
     [translation] = knowing.translate([line])
     assert (translation.text, asked) == (expected, read)

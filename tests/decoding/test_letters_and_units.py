@@ -47,6 +47,8 @@ def protected(line: str) -> str:
         ("The train C:/the/house waits.", "THE TRAIN C:/the/house WAITS."),
         ("{n} km", "{n} km"),
         ("{n}\u00a0km", "{n}\u00a0km"),
+        ("{n} V", "{n} V"),
+        ("The hotel {n} V.", "THE HOTEL {n} V."),
         ("https://x.org b", "https://x.org b"),
     ],
 )

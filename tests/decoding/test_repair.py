@@ -506,6 +506,13 @@ def test_an_unsure_translation_of_unknown_words_is_not_written() -> None:
     assert (found.text, found.doubts) == ("THE HOTEL", (UNSURE,))
 
 
+@pytest.mark.parametrize(("line", "is_kept"), [("train.", False), ("train", True), ("the train.", True)])
+def test_a_word_of_one_token_with_a_mark_is_no_unknown_word(line: str, is_kept: bool) -> None:
+    of = translator_that(lambda text, options: [("THE TRAIN", -9.0)])
+    [found] = calibrated(of, least_confidence=0.5, most_pieces=0.5).translate([line])
+    assert found.is_untranslated is is_kept
+
+
 @pytest.mark.parametrize("sign", ["\U0001f600", "<p>"])
 def test_words_beside_an_emoji_or_a_tag_do_not_stay_because_of_it(sign: str) -> None:
     of = translator_that(lambda text, options: [("THE TRAIN", -9.0 if re.search(r"UNK|<", text) else -0.1)])

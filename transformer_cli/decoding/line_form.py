@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category
 
 from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.checks.names_in_text import is_full_name
 from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
@@ -277,8 +278,12 @@ class LineForm:
         rest = TextRange(part.end - len(text[end + 1 : part.end].lstrip()), part.end)
         written, seen = text[slice(*label)], self.pipeline.seen_words
         words = written.split()
-        is_translated = bool(self._required_terms(written)) or all(
-            word.isdigit() or (_is_word_of_label(word, len(words)) and (seen is None or word in seen)) for word in words
+        is_translated = bool(self._required_terms(written)) or (
+            not is_full_name(written)
+            and all(
+                word.isdigit() or (_is_word_of_label(word, len(words)) and (seen is None or word in seen))
+                for word in words
+            )
         )
         return [label, rest] if is_translated else [rest]
 

@@ -241,7 +241,7 @@ class ProtectedSentence:
         text, spans = given.text, given.spans
         self.result: Translation | None = None
         """The translation, in which each span stands as often as in the sentence; None while attempts are left."""
-        if not has_letter(masked(text, spans, " ")):
+        if not has_letter(masked(text, [_with_unit(text, span) for span in spans], " ")):
             self.result = copied(text)
             return
         self._given, self._keeper = given, keeper
@@ -325,9 +325,6 @@ class ProtectedSentence:
             self._pieces = pieces
             return
         found = self._best or replace(copied(self._given.text), is_partly_copied=True)
-        text, spans = self._given.text, self._given.spans
-        if self._best is not None and not has_letter(masked(text, [_with_unit(text, span) for span in spans], " ")):
-            found = copied(text)  # {n} km, whose unit the model loses
         self.result = replace(found, terms=applied_terms(found.text, self._required))
 
 
@@ -369,8 +366,9 @@ class SpanKeeper:
         """
         if takes_quotes:
             spans = _with_quotes(text, spans)
+        spans = [_with_unit(text, span) for span in spans]
         if num_tried is not None:
-            spans = [_with_unit(text, _with_half_of_day(text, span)) for span in spans]
+            spans = [_with_half_of_day(text, span) for span in spans]
         inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
         known = {
             span

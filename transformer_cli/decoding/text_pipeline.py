@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
+from transformer_cli.decoding.checks.names_in_text import is_full_name
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
@@ -236,7 +237,7 @@ class TextPipeline:
         """
         seen, start = self.seen_words, end_of_marks(source)
         end = end_of_label(source, TextRange(start, len(source)))
-        if seen is None or end is None or not translation.startswith(source[:end]):
+        if seen is None or end is None or not translation.startswith(source[:end]) or is_full_name(source[start:end]):
             return False
         words = source[start:end].split()
         return len(words) > 1 and any(len(word) > 3 and word in seen and self._is_mostly_small(word) for word in words)

@@ -603,6 +603,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
 UNIT_BEHIND_VALUE = re.compile(
     r"\s?(?:[kcm]m(?:/h)?|[km]g|m[lL]|[kKMGT]B|[kMG]?Hz|k?Wh?|mAh|px|dpi|dB)(?![\w/'\u2019-])"
+    r"|\s(?:[glmAV])(?=[.,;:!?)]*\s*\Z)"  # inside a sentence, such a letter is a word
 )
 """The sign of a unit behind a value, as in {n} km."""
 

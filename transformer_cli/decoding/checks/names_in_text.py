@@ -28,6 +28,15 @@ _OTHERS = {
 _PEOPLE = re.compile(r"\w+(?:[ae]an|[ei]ans|ian|cans?|ese|ish|ic|[aeq]i)s?")
 STAND_INS = ("Anna", "Marco", "Maria", "Laura", "Paolo", "Sara", "Peter", "Martin", "Boston", "Tokyo", "John")
 """Names that many languages spell alike: protected_spans.py puts them in the places of placeholders, and looks itself whether they came back."""
+# None of them is a word that often begins a label, such as Mark, May, Will and Hope.
+_FIRST_NAMES = word_list(
+    "adam alan albert alex alice amy andrea andrew angela ann anna anne anthony antonio barbara ben bill bob brian carl carlo carol caroline "
+    "catherine charles charlie charlotte chris christine claire dan daniel david david diana dick donald ed edward elizabeth ellen emily emma "
+    "eric eva frank fred gary george giovanni hannah harry heinz helen henry jack jacques james jane jean jeff jenny jim joan joe john jose "
+    "joseph juan judy julia julie karen karl kate kevin larry laura lisa louis lucy luis luke marco margaret maria marie martha martin mary "
+    "matthew mike nancy nick oliver paolo patricia paul peter philip pierre richard rick robert roger ron ruth sally sam sandra sara sarah "
+    "sophie stefan steve steven susan ted tim tom tony walter william"
+)
 _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS_SENTENCE = re.compile(
     r"(?:\A|[.!?:;\u2026|\u2014\n])[\s\"'\u00ab\u00bb\u201c\u201d\u2018\u2019(\[\u00bf\u00a1\u2013*-]*\Z|[\"\u00ab\u201c(]\s*\Z"
@@ -49,6 +58,17 @@ _FULL_NAME = re.compile(rf"(?<![\w'\u2019.-])((?:{_TITLE} ){{1,2}})({_TITLE})(?!
 _MOST_MARKS = 20  # between the end of a sentence and the next word
 _SHORTEST = 3  # letters
 _SHORTEST_BEGINNING = 4  # letters that two spellings of a name share
+
+
+def is_full_name(label: str) -> bool:
+    """Whether a label is a first name and another one, such as the speaker in "Bill Parker: Hello."; Tom's House and Paul Street are none."""
+    words = label.split()
+    return (
+        len(words) == 2
+        and words[0].casefold() in _FIRST_NAMES
+        and words[1].isalpha()
+        and _KINDS.isdisjoint((words[1].casefold(), words[1].casefold().removesuffix("s")))
+    )
 
 
 def lost_names(source: str, translation: str, languages: Direction) -> list[str]:

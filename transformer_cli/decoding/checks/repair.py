@@ -93,6 +93,8 @@ _RATHER_SHORT = 1.4
 # Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
 _RATHER_SHORT_FOR_CLAUSES = 2.2
 _CLEARLY_MORE = 1.1
+_MARKED_WORD = re.compile(r"[^\W\d_]{2,}[.!?]")
+_TOKENS_OF_MARKED_WORD = 3  # with [EOS]
 _SURE = 0.8
 
 
@@ -711,7 +713,10 @@ class Repair:
         return source
 
     def _without_guesses(self, source: SourceText, hypotheses: Found) -> SourceText:
-        """The text in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
+        """The text in which those parts stay as they are whose words the model does not know, and of which it is unsure.
+
+        A word that is one token is known, although "Yes." with its mark and its end has more tokens for each word than most sentences.
+        """
         quality = self.quality
         if quality is None:
             return source
@@ -719,6 +724,7 @@ class Repair:
             number
             for number, part in enumerate(source.parts)
             if not part.terms  # which would not stand in the translation
+            and not _is_one_known_word(part)
             and UNSURE in self._doubts(part, hypotheses[part.request])
             and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
@@ -758,6 +764,11 @@ class Repair:
 
     def _total(self, source: SourceText, hypotheses: Found) -> float:
         return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in source.parts)
+
+
+def _is_one_known_word(part: TextPart) -> bool:
+    """Whether a part is a word of one token with a mark: "Yes." """
+    return len(part.request.ids) == _TOKENS_OF_MARKED_WORD and _MARKED_WORD.fullmatch(part.text) is not None
 
 
 def _cost(doubts: Iterable[str]) -> float:
