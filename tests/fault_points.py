@@ -25,10 +25,10 @@ from faults import WRITING
 
 # The points at which a fault can happen: just before a call of this function.
 POINTS = {
-    "config": "transformer_cli.config:load_config",
+    "config": "transformer_cli.config.loading:find_config",
     "data": "transformer_cli.training.run:prepare_data",
     "connection": "transformer_cli.training.joining:_wait_for_address",
-    "step": "transformer_cli.training.loop:train_step",
+    "step": "transformer_cli.training.loop:UpdateRunner.run",
     "forward": "transformer_cli.model.transformer:Transformer.decoder_output",
     "validation": "transformer_cli.training.run:validate",
     "batch": "transformer_cli.decoding.pytorch_engine:PyTorchEngine._padded",
@@ -157,7 +157,7 @@ def note_saves(place: str) -> None:
         _note(place, str(snapshot.step))
         return folder
 
-    Checkpoints.save = save  # type: ignore[method-assign]
+    Checkpoints.save = save  # type: ignore[assignment, method-assign]
 
 
 def note_batches(place: str) -> None:
@@ -172,7 +172,7 @@ def note_batches(place: str) -> None:
             _note(place, "read")
         return result
 
-    Encoder.forward = forward  # type: ignore[method-assign]
+    Encoder.forward = forward  # type: ignore[assignment, method-assign]
 
 
 def limit(name: str, most: int) -> None:
@@ -210,7 +210,7 @@ def pretend_free(num_bytes: int) -> None:
     """Let every file system report this much free space."""
     from transformer_cli.storage import FileSystem
 
-    FileSystem.free_bytes = lambda self, path: num_bytes  # type: ignore[method-assign]
+    FileSystem.free_bytes = lambda self, path: num_bytes  # type: ignore[assignment, method-assign]
 
 
 def note_processes(place: str) -> None:
@@ -268,21 +268,21 @@ def poison(first: int, last: int) -> None:
     """Set the gradients of these steps, counted from 1 in this process, to NaN."""
     from transformer_cli.training import loop
 
-    original = loop.train_step
+    original = loop.UpdateRunner.run
     count = 0
 
-    def poisoned(model: Any, *arguments: Any, **options: Any) -> Any:
+    def poisoned(runner: Any, model: Any, *arguments: Any, **options: Any) -> Any:
         nonlocal count
         count += 1
         if not first <= count <= last:
-            return original(model, *arguments, **options)
+            return original(runner, model, *arguments, **options)
         hook = next(model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
         try:
-            return original(model, *arguments, **options)
+            return original(runner, model, *arguments, **options)
         finally:
             hook.remove()
 
-    loop.train_step = poisoned  # type: ignore[assignment]
+    loop.UpdateRunner.run = poisoned  # type: ignore[assignment, method-assign]
 
 
 def shift_clock(seconds: float) -> None:
@@ -343,4 +343,4 @@ def little_memory(max_sentences: int) -> None:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
         return original(self, source_ids, *arguments)
 
-    Transformer.decoder_output = decoder_output  # type: ignore[method-assign]
+    Transformer.decoder_output = decoder_output  # type: ignore[assignment, method-assign]

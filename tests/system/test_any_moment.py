@@ -30,7 +30,7 @@ COMMANDS = {
 ENDED = re.compile(r"tfm: ended by (SIG\w+)\n")
 SAVED = re.compile(
     r"\ntfm: (SIG\w+): finishing the step and saving; a second signal ends the run at once\n"
-    r"(.*\n)*tfm: stopped (and saved )?at step \d+.*\n  hint: the same command continues where it stopped\n"
+    r"(.*\n)*tfm: stopped ((and saved )?at step \d+.*|before the first step)\n  hint: the same command continues where it stopped\n"
 )
 
 
