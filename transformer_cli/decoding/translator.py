@@ -354,7 +354,7 @@ class Translator:
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
         if not self.estimates:
-            return with_lost_words(self, translations) if self.repairs else translations
+            return with_lost_words(self, translations, self.pipeline.languages) if self.repairs else translations
         translations = with_omissions(self, read_in_reverse(self, translations))
         quality = self.pipeline.quality
         return [replace(each, estimate=quality.estimate(each)) for each in translations] if quality else translations

@@ -83,6 +83,11 @@ def build_norm(config: ModelConfig) -> nn.Module:
             return StdLayerNorm(config.d_model, config.norm_eps, is_scalar=is_scalar)
 
 
+def build_final_norm(config: ModelConfig) -> nn.Module:
+    """The norm behind the last layer of a stack, if the config has one."""
+    return build_norm(config) if config.has_final_norm else nn.Identity()
+
+
 # Embeddings, positional encodings, and the initial values of all parameters.
 
 

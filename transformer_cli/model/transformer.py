@@ -18,6 +18,7 @@ from transformer_cli.model.layers import (
     WordDropout,
     aligning_weights,
     at_least_float32,
+    build_final_norm,
     build_norm,
     build_positions,
     causal_mask,
@@ -41,7 +42,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.layer_dropout = config.layer_dropout
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
+        self.norm = build_final_norm(config)
 
     def forward(self, x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
@@ -60,7 +61,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.layer_dropout = config.layer_dropout
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
+        self.norm = build_final_norm(config)
 
     def forward(
         self,

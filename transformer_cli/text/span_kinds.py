@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from transformer_cli.text import letters
+from transformer_cli.text.languages import LETTER_ALONE
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -408,8 +408,8 @@ KINDS: dict[str, NamedKind] = {
             rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
         ),
     ),
-    # Of those that its pattern finds, the ones that name something: `letters.is_name`.
-    "letter": NamedKind(SpanKind.LETTER, letters.ALONE),
+    # Of those that its pattern finds, the ones that name something: `languages.is_letter_as_name`.
+    "letter": NamedKind(SpanKind.LETTER, LETTER_ALONE),
     # Commands and options, calls, settings: words for programs that a text of people seldom has.
     "command": NamedKind(
         SpanKind.WORD,
