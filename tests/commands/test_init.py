@@ -331,6 +331,7 @@ def test_few_pairs_are_said_to_be_few_with_what_helps(
     assert "60 pairs are few" in said
     assert ("--memory" in said, "--init-from" in said) == (True, run is None)
     assert (f"tfm validate --against {DOCS_RUN}" in said) == (run is not None)
+    assert ("sentences like them better, and others worse" in said) == (run is not None)
 
 
 @pytest.mark.long

@@ -343,7 +343,7 @@ def _is_demonstrated(data: FilesData) -> bool:
 def _way_with_few_pairs(data: FilesData, initial: InitialRun | None) -> str:
     if initial is not None:
         return (
-            "further training with 311 pairs made a model no better on other sentences. "
+            "further training with so few makes sentences like them better, and others worse. "
             f"Compare it afterwards: tfm validate --against {for_shell(initial.name)}; or take {for_shell(initial.name)} as it is, and these pairs as its --memory"
         )
     run = "demonstration" if _is_demonstrated(data) else "RUN"
