@@ -47,17 +47,17 @@ def test_the_phases_of_a_round_sum_up_to_its_time(beam_size: int) -> None:
 
 def test_every_token_and_row_is_counted() -> None:
     forced = _subject(is_forced=True)
-    found = forced.translate(LINES, 1)
+    found = forced.translate(LINES, 1, phases=True)
     num_tokens = sum(len(line.split()) + 1 for line in LINES)  # with [EOS]
     assert found.num_tokens == num_tokens
     assert found.target_tokens == num_tokens, "lengths are forced to those of the sources"
-    beam = forced.translate(LINES, 2)
+    beam = forced.translate(LINES, 2, phases=True)
     assert beam.target_tokens == num_tokens
     assert beam.work[1] >= 2 * num_tokens - 2 * len(LINES)
 
 
 def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
-    found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1)
+    found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1, phases=True)
     assert found.work.tolist() == [4, 4, 16, 1 + 2 + 3 + 4, 16]
     assert (found.num_batches, found.num_steps, found.num_cells) == (1, 4, 4)
 
@@ -66,14 +66,32 @@ def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
 def test_recorded_steps_of_a_gpu_are_counted_too() -> None:
     """The "recording" is here the Python code itself."""
     plain = _subject(is_forced=True)
-    expected = plain.translate(LINES, 2)
+    expected = plain.translate(LINES, 2, phases=True)
     model = cast(TransformerOnGpu, with_cast_layers(accelerate(plain.model, torch.device("cuda")), torch.float32))
     recorded = RecordedSteps(model, lambda device: lambda work: work)
     translator = plain.translator(2)
     engine = replace(cast(PyTorchEngine, translator.engine), translating=None, recorded=recorded)
-    found = translate_round(replace(translator, engine=engine), LINES)
+    found = translate_round(replace(translator, engine=engine), LINES, phases=True)
     assert found.num_steps == expected.num_steps > 0
     assert found.work.tolist() == expected.work.tolist()
+
+
+@pytest.mark.parametrize("phases", [False, True])
+def test_a_speed_is_that_of_the_engine_that_translates_and_only_phases_go_step_by_step(
+    phases: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prepared engine may call a kernel for whole searches, or choose among the tokens of a shortlist."""
+    subject, engines = _subject(is_forced=False), list[PyTorchEngine]()
+    search = PyTorchEngine.translate
+
+    def spy(engine: PyTorchEngine, *given: Any) -> Any:
+        engines.append(engine)
+        return search(engine, *given)
+
+    monkeypatch.setattr(PyTorchEngine, "translate", spy)
+    subject.translate(LINES, 2, phases=phases)
+    assert [engine.translating is None for engine in engines] == [phases] * len(engines)
+    assert engines
 
 
 @pytest.mark.long

@@ -25,6 +25,7 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.evaluation.held_out_text import corpus_needed
 from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
@@ -57,6 +58,7 @@ CLEAR_GAIN = 1.1
 
 def measure_decoding(config_path: str | None, run: str | None, overrides: Sequence[str]) -> tuple[Config, Figures]:
     """Measure translating the validation split: by a config's model with random weights, or by a trained run."""
+    shortlist = None
     if config_path is not None:
         config = load_config(config_path, overrides)
         prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
@@ -67,12 +69,14 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
+        engine = loaded.translator.engine
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
-        model, tokenizers = trained.model, trained.tokenizers
+        assert isinstance(engine, PyTorchEngine)
+        model, tokenizers, shortlist = trained.model, trained.tokenizers, engine.shortlist
         instead = "measure the model of a config, with weights that are not trained: --config en-it.yaml"
         with corpus_needed(loaded, instead):
             pairs = held_out_pairs(config, "validation")
-    subject = Subject(model, tokenizers, config, is_forced=config_path is not None)
+    subject = Subject(model, tokenizers, config, is_forced=config_path is not None, shortlist=shortlist)
     return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())
 
 
@@ -85,9 +89,17 @@ class Subject:
     With `is_forced`, the weights are random, and each translation has as many tokens as its source.
     """
 
-    def __init__(self, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizers: Tokenizers,
+        config: Config,
+        *,
+        is_forced: bool = False,
+        shortlist: Shortlist | None = None,
+    ) -> None:
         self.model, self.tokenizers, self.config = model, tokenizers, config
-        self.is_forced = is_forced
+        self.is_forced, self.shortlist = is_forced, shortlist
         self.machine = prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
         self.num_threads = torch.get_num_threads()
 
@@ -95,7 +107,7 @@ class Subject:
     def changed(self, overrides: Sequence[str]) -> Iterator["Subject"]:
         """The same model with other settings."""
         config = override_settings(self.config, overrides)
-        yield Subject(self.model, self.tokenizers, config, is_forced=self.is_forced)
+        yield Subject(self.model, self.tokenizers, config, is_forced=self.is_forced, shortlist=self.shortlist)
 
     def translator(self, beam_size: int) -> Translator:
         """The translator, as `tfm translate` makes it."""
@@ -103,28 +115,29 @@ class Subject:
         if self.is_forced:  # what random weights write fits no source
             decoding = decoding.model_copy(update={"repair": False})
         translator = build_translator(self.model, *self.tokenizers, self.config, self.machine, decoding=decoding)
-        engine = _of_pytorch(translator)
-        if self.is_forced:
-            engine = replace(engine, sequence_format=FORCED)
-        return replace(translator, engine=engine.prepared())
+        assert isinstance(translator.engine, PyTorchEngine)
+        engine = replace(translator.engine.prepared(), shortlist=self.shortlist)
+        return replace(translator, engine=replace(engine, sequence_format=FORCED) if self.is_forced else engine)
 
     def translate(self, lines: Sequence[str], beam_size: int, *, phases: bool = False) -> Timed:
-        """Translate all lines once; `phases` may slow an Apple GPU."""
+        """Translate all lines once; see `translate_round`."""
         torch.set_num_threads(self.num_threads)
         return translate_round(self.translator(beam_size), lines, phases=phases)
 
 
-def _of_pytorch(translator: Translator) -> PyTorchEngine:
-    assert isinstance(translator.engine, PyTorchEngine)
-    return translator.engine
-
-
 def translate_round(translator: Translator, lines: Sequence[str], *, phases: bool = False) -> Timed:
-    """Translate all lines once, with the PyTorch engine of a translator."""
-    engine, found = _of_pytorch(translator), Timed()
+    """Translate all lines once, with the PyTorch engine of a translator.
+
+    With `phases`, they and the work of the batches are measured too. This may slow an Apple GPU, and the search goes step by step
+    over the whole vocabulary, also where `tfm translate` calls a kernel for whole searches (int8) or has a shortlist.
+    """
+    engine, found = translator.engine, Timed()
+    assert isinstance(engine, PyTorchEngine)
     stopwatch = Stopwatch(engine.machine.device, phases=phases)
-    model = cast(Transformer, _watched_model(engine, found, stopwatch))
-    search = stopwatch.around(replace(engine, model=model, translating=None, recorded=None).translate, TEXT, SEARCH)
+    if phases:
+        model = cast(Transformer, _watched_model(engine, found, stopwatch))
+        engine = replace(engine, model=model, translating=None, recorded=None)
+    search = stopwatch.around(engine.translate, TEXT, SEARCH)
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         hypotheses: list[list[Hypothesis]] = search(requests, options)
@@ -191,8 +204,11 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     report: Figures = {"machine": machine.describe()}  # the trials change the number of threads
     logger.info("warming up")
     lines = _as_many_as_fit(subject, lines, pacing)
-    rows = max(1, round(_rows_per_step(subject.translate(lines, 1))))
-    own_shape = rows, subject.config.model.d_model, subject.model.output.out_features
+    own_shape = (
+        max(1, round(subject.translate(lines, 1, phases=True).rows_per_step)),
+        subject.config.model.d_model,
+        subject.model.output.out_features,
+    )
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     measuring.start_measuring(machine.device)
     report |= {
@@ -231,24 +247,24 @@ def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: measuring.Pa
     return lines[:num_lines]
 
 
-def _rows_per_step(found: Timed) -> float:
-    return int(found.work[1]) / found.num_steps
-
-
 def _measured(
     subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: measuring.Pacing
 ) -> Figures:
-    """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam."""
+    """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam.
+
+    Speeds are those of `tfm translate`; work and phases are those of a search step by step (`translate_round`).
+    """
     logger.info("measuring beam size %d, %d lines", beam_size, len(lines))
     rounds = [subject.translate(lines, beam_size) for _ in range(pacing.num_rounds)]
     marked = [subject.translate(lines, beam_size, phases=True) for _ in range(max(1, pacing.num_rounds // 2))]
+    rounds = [replace(one, work=marked[0].work, num_cells=marked[0].num_cells) for one in rounds]
     per_batch = [{name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked]
     flop_of, device = measuring.flop_counter(subject.model, trains=False), subject.machine.device
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),
         **measuring.rates(rounds, "source"),
-        "rows_per_step": _rows_per_step(rounds[0]),
+        "rows_per_step": marked[0].rows_per_step,
         **measuring.figures_of("batch", rounds, per_batch, flop_of, peak=peak, device=device),
     }
 
