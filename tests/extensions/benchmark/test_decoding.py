@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,12 +12,14 @@ from transformer_cli.acceleration.accelerate import TransformerOnGpu, with_cast_
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.extensions.benchmark import decoding, measuring
 from transformer_cli.extensions.benchmark.advice import Suggestion
 from transformer_cli.extensions.benchmark.decoding import (
     PHASES,
     Subject,
+    WatchedEngine,
     benchmark_decoding,
     decoding_limit,
     decoding_suggestions,
@@ -80,18 +83,24 @@ def test_recorded_steps_of_a_gpu_are_counted_too() -> None:
 def test_a_speed_is_that_of_the_engine_that_translates_and_only_phases_go_step_by_step(
     phases: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The prepared engine may call a kernel for whole searches, or choose among the tokens of a shortlist."""
-    subject, engines = _subject(is_forced=False), list[PyTorchEngine]()
+    """The prepared engine may call a kernel for whole searches; a shortlist counts for both."""
+    subject, engines, written = _subject(is_forced=False), list[PyTorchEngine](), set[int]()
+    allowed, size = np.arange(6), subject.tokenizers[1].vocab_size
+    nothing = np.zeros(subject.tokenizers[0].vocab_size + 1, np.int64)
+    subject.shortlist = Shortlist(nothing, allowed[:0], allowed, size, best=1, copies=False, name="some")
     search = PyTorchEngine.translate
 
-    def spy(engine: PyTorchEngine, *given: Any) -> Any:
+    def spy(engine: PyTorchEngine, requests: Any, options: DecodingConfig) -> Any:
+        found = search(engine, requests, options)
         engines.append(engine)
-        return search(engine, *given)
+        written.update(token for each in found for one in each for token in one.ids)
+        return found
 
     monkeypatch.setattr(PyTorchEngine, "translate", spy)
     subject.translate(LINES, 2, phases=phases)
-    assert [engine.translating is None for engine in engines] == [phases] * len(engines)
-    assert engines
+    assert [isinstance(engine, WatchedEngine) for engine in engines] == [phases] * len(engines)
+    assert written
+    assert written <= {*allowed.tolist()}
 
 
 @pytest.mark.long

@@ -7,7 +7,8 @@ import operator
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.search.beam import AttendingScorer
 from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.evaluation.held_out_text import corpus_needed
 from transformer_cli.extensions.benchmark import advice, measuring
@@ -83,31 +85,26 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
 # Timed translation.
 
 
+@dataclass
 class Subject:
-    """A model that translates for the benchmark, with the settings of a config.
+    """A model that translates for the benchmark, with the settings of a config."""
 
-    With `is_forced`, the weights are random, and each translation has as many tokens as its source.
-    """
+    model: Transformer
+    tokenizers: Tokenizers
+    config: Config
+    is_forced: bool = False
+    """Whether the weights are random; then each translation has as many tokens as its source."""
+    shortlist: Shortlist | None = None
+    """Of a run with `decoding.shortlist`."""
 
-    def __init__(
-        self,
-        model: Transformer,
-        tokenizers: Tokenizers,
-        config: Config,
-        *,
-        is_forced: bool = False,
-        shortlist: Shortlist | None = None,
-    ) -> None:
-        self.model, self.tokenizers, self.config = model, tokenizers, config
-        self.is_forced, self.shortlist = is_forced, shortlist
-        self.machine = prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
+    def __post_init__(self) -> None:
+        self.machine = prepare_machine(self.config.runtime, records=self.config.runtime.cuda_graphs is not False)
         self.num_threads = torch.get_num_threads()
 
     @contextmanager
     def changed(self, overrides: Sequence[str]) -> Iterator["Subject"]:
         """The same model with other settings."""
-        config = override_settings(self.config, overrides)
-        yield Subject(self.model, self.tokenizers, config, is_forced=self.is_forced, shortlist=self.shortlist)
+        yield replace(self, config=override_settings(self.config, overrides))
 
     def translator(self, beam_size: int) -> Translator:
         """The translator, as `tfm translate` makes it."""
@@ -128,15 +125,15 @@ class Subject:
 def translate_round(translator: Translator, lines: Sequence[str], *, phases: bool = False) -> Timed:
     """Translate all lines once, with the PyTorch engine of a translator.
 
-    With `phases`, they and the work of the batches are measured too. This may slow an Apple GPU, and the search goes step by step
-    over the whole vocabulary, also where `tfm translate` calls a kernel for whole searches (int8) or has a shortlist.
+    With `phases`, they and the work of the batches are measured too. This may slow an Apple GPU, and the search goes step by step,
+    also where `tfm translate` calls a kernel for whole searches (int8).
     """
     engine, found = translator.engine, Timed()
     assert isinstance(engine, PyTorchEngine)
     stopwatch = Stopwatch(engine.machine.device, phases=phases)
     if phases:
-        model = cast(Transformer, _watched_model(engine, found, stopwatch))
-        engine = replace(engine, model=model, translating=None, recorded=None)
+        own = {one.name: getattr(engine, one.name) for one in fields(engine)} | {"native_search": None}
+        engine = WatchedEngine(**own, stopwatch=stopwatch, found=found)
     search = stopwatch.around(engine.translate, TEXT, SEARCH)
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
@@ -158,40 +155,32 @@ def num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
     return sum(len(best[0].ids) for best in hypotheses if best)
 
 
-def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) -> Observed:
-    """The model of an engine; it counts the work of its batches and marks the encoder and each decoder step."""
-    translating: Any = engine.translating or engine.model
-    compute_memory = stopwatch.around(translating.encode, SEARCH, ENCODER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedEngine(PyTorchEngine):
+    """An engine that counts the work of its batches, and marks the encoder and each decoder step of its searches."""
 
-    def encode(source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
-        cells, length = source_ids.numel(), source_ids.size(1)
-        found.num_batches += 1
-        found.num_cells += cells
-        found.work += np.array([cells, 0, cells * length, 0, 0])
-        memory: Tensor = compute_memory(source_ids, source_mask)
-        return memory
+    stopwatch: Stopwatch
+    found: Timed
 
-    def start_decoding(memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None) -> Observed:
-        state: Any
-        if attended_layer is not None:  # only the plain model returns attention weights
-            state = engine.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
-        elif engine.recorded is not None:
-            state = engine.recorded.start(memory, source_mask)
-        else:
-            state = translating.start_decoding(memory, source_mask)
-        stopwatch.mark(ENCODER)
+    def started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
+        """The scorer at the beginning of a search, watched."""
+        found, stopwatch, (num_sources, length) = self.found, self.stopwatch, source_ids.shape
+        begin = stopwatch.around(partial(PyTorchEngine.started, self), SEARCH, ENCODER)
+        state = begin(source_ids, source_mask, with_attention=with_attention)
         step, steps = stopwatch.around(state.advance, SEARCH, DECODER), itertools.count(1)
+        found.num_batches += 1
+        found.num_cells += num_sources * length
+        found.work += np.array([num_sources * length, 0, num_sources * length * length, 0, 0])
 
         def advance(last_ids: Tensor) -> Tensor:
             rows = len(last_ids)
             found.num_steps += 1
-            found.work += np.array([0, rows, 0, rows * next(steps), rows * memory.size(1)])
+            found.work += np.array([0, rows, 0, rows * next(steps), rows * length])
             scores: Tensor = step(last_ids)
             return scores
 
-        return Observed(state, advance=advance, select=stopwatch.around(state.select, SEARCH, DECODER))
-
-    return Observed(engine.model, encode=encode, start_decoding=start_decoding)
+        watched = Observed(state, advance=advance, select=stopwatch.around(state.select, SEARCH, DECODER))
+        return cast(AttendingScorer, watched)
 
 
 # The figures.
