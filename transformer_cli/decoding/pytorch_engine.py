@@ -344,7 +344,7 @@ class PyTorchEngine:
         """The search of one batch, step by step; `most` is the largest number of tokens that the models can write."""
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
-        scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
+        scorer = self.started(source_ids, source_mask, with_attention=has_coverage)
         max_lengths = self._on_device([limit.largest for limit in limits])
         states, hook_options = None, options
         if any(request.terms for request in requests):
@@ -458,7 +458,7 @@ class PyTorchEngine:
 
         return is_unwanted
 
-    def _started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
+    def started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
         """The scorer at the beginning of a search, one row for each source."""
         # A source without tokens is too rare for a prepared form.
         has_tokens = source_mask is None or is_known_to_have_tokens(source_mask)

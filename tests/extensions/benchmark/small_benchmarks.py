@@ -185,6 +185,6 @@ def machine_facts(**changes: Any) -> MachineFacts:
 def situation(*overrides: str, machine: MachineFacts | None = None, **changes: Any) -> Situation:
     """The tiny config with batches of 4,096 tokens, but for the changes."""
     of_tokens = ("training.batch_sentences=null", "training.batch_tokens=4096")
-    values: dict[str, Any] = {"num_batches": 50, "fixed_bytes": 8 * 10**8, "padding_at": {}}
+    values: dict[str, Any] = {"num_batches": 50}
     config = tiny_config(*of_tokens, *overrides)
     return Situation(config, machine or machine_facts(), **values | changes)

@@ -106,7 +106,7 @@ def test_conditions_that_differ_are_named(tmp_path: Path, overrides: list[str], 
         (
             '{"tfm_benchmark": 1, "kind": "training", "figures": 3}',
             DataError,
-            "figures is 3 instead of an object",
+            "figures.* is missing",
         ),
         (b"\xff\xfe", DataError, "not JSON"),
     ],

@@ -113,6 +113,6 @@ def test_the_file_names_the_processor(tmp_path: Path) -> None:
 def test_the_table_says_what_its_ratios_are() -> None:
     measured = decoding_report([engine("torch", "float32", 300.0, 0.6)])
     lines = [*report_lines(benchmark_json("decoding", tiny_config(), measured))]
-    assert sum(line.endswith("   times as fast as ctranslate2, same precision") for line in lines) == 1
+    assert sum(line.endswith("  times as fast as ctranslate2, same precision") for line in lines) == 1
     [row] = [line for line in lines if line.startswith("greedy, torch, float32")]
-    assert row.endswith("   0.60 (0.60 to 0.60)")
+    assert row.endswith("  0.60 (0.60 to 0.60)")

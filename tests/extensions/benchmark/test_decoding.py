@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,12 +12,14 @@ from transformer_cli.acceleration.accelerate import TransformerOnGpu, with_cast_
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.extensions.benchmark import decoding, measuring
 from transformer_cli.extensions.benchmark.advice import Suggestion
 from transformer_cli.extensions.benchmark.decoding import (
     PHASES,
     Subject,
+    WatchedEngine,
     benchmark_decoding,
     decoding_limit,
     decoding_suggestions,
@@ -47,17 +50,17 @@ def test_the_phases_of_a_round_sum_up_to_its_time(beam_size: int) -> None:
 
 def test_every_token_and_row_is_counted() -> None:
     forced = _subject(is_forced=True)
-    found = forced.translate(LINES, 1)
+    found = forced.translate(LINES, 1, phases=True)
     num_tokens = sum(len(line.split()) + 1 for line in LINES)  # with [EOS]
     assert found.num_tokens == num_tokens
     assert found.target_tokens == num_tokens, "lengths are forced to those of the sources"
-    beam = forced.translate(LINES, 2)
+    beam = forced.translate(LINES, 2, phases=True)
     assert beam.target_tokens == num_tokens
     assert beam.work[1] >= 2 * num_tokens - 2 * len(LINES)
 
 
 def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
-    found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1)
+    found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1, phases=True)
     assert found.work.tolist() == [4, 4, 16, 1 + 2 + 3 + 4, 16]
     assert (found.num_batches, found.num_steps, found.num_cells) == (1, 4, 4)
 
@@ -66,14 +69,39 @@ def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
 def test_recorded_steps_of_a_gpu_are_counted_too() -> None:
     """The "recording" is here the Python code itself."""
     plain = _subject(is_forced=True)
-    expected = plain.translate(LINES, 2)
+    expected = plain.translate(LINES, 2, phases=True)
     model = cast(TransformerOnGpu, with_cast_layers(accelerate(plain.model, torch.device("cuda")), torch.float32))
     recorded = RecordedSteps(model, lambda device: lambda work: work)
     translator = plain.translator(2)
     engine = replace(cast(PyTorchEngine, translator.engine), translating=None, recorded=recorded)
-    found = translate_round(replace(translator, engine=engine), LINES)
+    found = translate_round(replace(translator, engine=engine), LINES, phases=True)
     assert found.num_steps == expected.num_steps > 0
     assert found.work.tolist() == expected.work.tolist()
+
+
+@pytest.mark.parametrize("phases", [False, True])
+def test_a_speed_is_that_of_the_engine_that_translates_and_only_phases_go_step_by_step(
+    phases: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prepared engine may call a kernel for whole searches; a shortlist counts for both."""
+    subject, engines, written = _subject(is_forced=False), list[PyTorchEngine](), set[int]()
+    allowed, size = np.arange(6), subject.tokenizers[1].vocab_size
+    nothing = np.zeros(subject.tokenizers[0].vocab_size + 1, np.int64)
+    subject.shortlist = Shortlist(nothing, allowed[:0], allowed, size, best=1, copies=False, name="some")
+    search = PyTorchEngine.translate
+
+    def spy(engine: PyTorchEngine, requests: Any, options: DecodingConfig) -> Any:
+        found = search(engine, requests, options)
+        if not engines:  # the repairs have other settings
+            written.update(token for each in found for one in each for token in one.ids)
+        engines.append(engine)
+        return found
+
+    monkeypatch.setattr(PyTorchEngine, "translate", spy)
+    subject.translate(LINES, 2, phases=phases)
+    assert [isinstance(engine, WatchedEngine) for engine in engines] == [phases] * len(engines)
+    assert written
+    assert written <= {*allowed.tolist()}
 
 
 @pytest.mark.long

@@ -63,23 +63,21 @@ def test_a_core_is_left_for_the_data_where_threads_take_them_all() -> None:
     assert not any("waiting" in one.because for one in training_suggestions(waiting, free))
 
 
-def test_much_padding_suggests_batches_that_have_less() -> None:
-    found = training_suggestions(figures(padding_share=0.23), situation(padding_at={2048: 0.12, 1024: 0.09}))
-    assert [one.because for one in found] == ["padding is 23% of a batch"]
-    assert found[0].what == "lower training.batch_tokens to 1,024, which leaves 9%"
-    assert found[0].overrides == ("training.batch_tokens=1024",)
-    assert found[0].expected == pytest.approx(0.91 / 0.77)
-
-
-def test_batches_of_sentences_are_replaced_by_batches_of_tokens() -> None:
-    by_sentences = situation("training.batch_tokens=null", "training.batch_sentences=8", padding_at={512: 0.05})
-    [found] = training_suggestions(figures(padding_share=0.3), by_sentences)
-    assert found.overrides == ("training.batch_sentences=null", "training.batch_tokens=512")
-
-
-def test_no_smaller_batch_is_suggested_that_has_as_much_padding() -> None:
-    found = training_suggestions(figures(padding_share=0.23), situation(padding_at={2048: 0.23}))
-    assert found == []
+@pytest.mark.parametrize(
+    ("settings", "override"),
+    [
+        ([], "training.batch_tokens=2000"),
+        (["training.batch_tokens=null", "training.batch_sentences=8"], "training.batch_sentences=4"),
+        (["training.batch_tokens=null", "training.batch_sentences=1"], "training.batch_sentences=1"),
+    ],
+)
+def test_much_padding_suggests_batches_of_half_the_size(settings: list[str], override: str) -> None:
+    [found] = training_suggestions(figures(padding_share=0.23), situation(*settings))
+    assert found.because == "padding is 23% of a batch"
+    assert found.what.startswith("lower training.batch_")
+    assert found.overrides == (override,)
+    assert found.expected == pytest.approx(0.885 / 0.77)
+    assert training_suggestions(figures(padding_share=0.09), situation(*settings)) == []
 
 
 def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
@@ -88,14 +86,13 @@ def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
         machine=machine_facts(device="cuda"),
         are_passes_recorded=True,
         num_batches=10_000,
-        fixed_bytes=GIGABYTE,
     )
     memory = memory_of(GIGABYTE, 9 * GIGABYTE, 18 * GIGABYTE, 100 * GIGABYTE)
     [found] = training_suggestions(figures(memory=memory, share_of_peak=0.1, busy_share=0.9), on_gpu)
     assert found.because == "18% of the memory is used"
-    # (80 - 1) of (18 - 1) gigabytes are 4.6 times as much.
-    assert found.overrides == ("training.batch_tokens=19000",)
-    assert "raise training.batch_tokens to 19,000" in found.what
+    # 80 gigabytes are 4.4 times as much as 18.
+    assert found.overrides == ("training.batch_tokens=18000",)
+    assert "raise training.batch_tokens to 18,000" in found.what
     assert found.least_gain > 1.1, "larger updates change the training, so they must gain more"
 
 

@@ -7,7 +7,8 @@ import operator
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -25,6 +26,8 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.search.beam import AttendingScorer
+from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.evaluation.held_out_text import corpus_needed
 from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
@@ -57,6 +60,7 @@ CLEAR_GAIN = 1.1
 
 def measure_decoding(config_path: str | None, run: str | None, overrides: Sequence[str]) -> tuple[Config, Figures]:
     """Measure translating the validation split: by a config's model with random weights, or by a trained run."""
+    shortlist = None
     if config_path is not None:
         config = load_config(config_path, overrides)
         prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
@@ -67,35 +71,40 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
+        engine = loaded.translator.engine
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
-        model, tokenizers = trained.model, trained.tokenizers
+        assert isinstance(engine, PyTorchEngine)
+        model, tokenizers, shortlist = trained.model, trained.tokenizers, engine.shortlist
         instead = "measure the model of a config, with weights that are not trained: --config en-it.yaml"
         with corpus_needed(loaded, instead):
             pairs = held_out_pairs(config, "validation")
-    subject = Subject(model, tokenizers, config, is_forced=config_path is not None)
+    subject = Subject(model, tokenizers, config, is_forced=config_path is not None, shortlist=shortlist)
     return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())
 
 
 # Timed translation.
 
 
+@dataclass
 class Subject:
-    """A model that translates for the benchmark, with the settings of a config.
+    """A model that translates for the benchmark, with the settings of a config."""
 
-    With `is_forced`, the weights are random, and each translation has as many tokens as its source.
-    """
+    model: Transformer
+    tokenizers: Tokenizers
+    config: Config
+    is_forced: bool = False
+    """Whether the weights are random; then each translation has as many tokens as its source."""
+    shortlist: Shortlist | None = None
+    """Of a run with `decoding.shortlist`."""
 
-    def __init__(self, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False) -> None:
-        self.model, self.tokenizers, self.config = model, tokenizers, config
-        self.is_forced = is_forced
-        self.machine = prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
+    def __post_init__(self) -> None:
+        self.machine = prepare_machine(self.config.runtime, records=self.config.runtime.cuda_graphs is not False)
         self.num_threads = torch.get_num_threads()
 
     @contextmanager
     def changed(self, overrides: Sequence[str]) -> Iterator["Subject"]:
         """The same model with other settings."""
-        config = override_settings(self.config, overrides)
-        yield Subject(self.model, self.tokenizers, config, is_forced=self.is_forced)
+        yield replace(self, config=override_settings(self.config, overrides))
 
     def translator(self, beam_size: int) -> Translator:
         """The translator, as `tfm translate` makes it."""
@@ -103,28 +112,29 @@ class Subject:
         if self.is_forced:  # what random weights write fits no source
             decoding = decoding.model_copy(update={"repair": False})
         translator = build_translator(self.model, *self.tokenizers, self.config, self.machine, decoding=decoding)
-        engine = _of_pytorch(translator)
-        if self.is_forced:
-            engine = replace(engine, sequence_format=FORCED)
-        return replace(translator, engine=engine.prepared())
+        assert isinstance(translator.engine, PyTorchEngine)
+        engine = replace(translator.engine.prepared(), shortlist=self.shortlist)
+        return replace(translator, engine=replace(engine, sequence_format=FORCED) if self.is_forced else engine)
 
     def translate(self, lines: Sequence[str], beam_size: int, *, phases: bool = False) -> Timed:
-        """Translate all lines once; `phases` may slow an Apple GPU."""
+        """Translate all lines once; see `translate_round`."""
         torch.set_num_threads(self.num_threads)
         return translate_round(self.translator(beam_size), lines, phases=phases)
 
 
-def _of_pytorch(translator: Translator) -> PyTorchEngine:
-    assert isinstance(translator.engine, PyTorchEngine)
-    return translator.engine
-
-
 def translate_round(translator: Translator, lines: Sequence[str], *, phases: bool = False) -> Timed:
-    """Translate all lines once, with the PyTorch engine of a translator."""
-    engine, found = _of_pytorch(translator), Timed()
+    """Translate all lines once, with the PyTorch engine of a translator.
+
+    With `phases`, they and the work of the batches are measured too. This may slow an Apple GPU, and the search goes step by step,
+    also where `tfm translate` calls a kernel for whole searches (int8).
+    """
+    engine, found = translator.engine, Timed()
+    assert isinstance(engine, PyTorchEngine)
     stopwatch = Stopwatch(engine.machine.device, phases=phases)
-    model = cast(Transformer, _watched_model(engine, found, stopwatch))
-    search = stopwatch.around(replace(engine, model=model, translating=None, recorded=None).translate, TEXT, SEARCH)
+    if phases:
+        own = {one.name: getattr(engine, one.name) for one in fields(engine)} | {"native_search": None}
+        engine = WatchedEngine(**own, stopwatch=stopwatch, found=found)
+    search = stopwatch.around(engine.translate, TEXT, SEARCH)
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         hypotheses: list[list[Hypothesis]] = search(requests, options)
@@ -145,40 +155,32 @@ def num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
     return sum(len(best[0].ids) for best in hypotheses if best)
 
 
-def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) -> Observed:
-    """The model of an engine; it counts the work of its batches and marks the encoder and each decoder step."""
-    translating: Any = engine.translating or engine.model
-    compute_memory = stopwatch.around(translating.encode, SEARCH, ENCODER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedEngine(PyTorchEngine):
+    """An engine that counts the work of its batches, and marks the encoder and each decoder step of its searches."""
 
-    def encode(source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
-        cells, length = source_ids.numel(), source_ids.size(1)
-        found.num_batches += 1
-        found.num_cells += cells
-        found.work += np.array([cells, 0, cells * length, 0, 0])
-        memory: Tensor = compute_memory(source_ids, source_mask)
-        return memory
+    stopwatch: Stopwatch
+    found: Timed
 
-    def start_decoding(memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None) -> Observed:
-        state: Any
-        if attended_layer is not None:  # only the plain model returns attention weights
-            state = engine.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
-        elif engine.recorded is not None:
-            state = engine.recorded.start(memory, source_mask)
-        else:
-            state = translating.start_decoding(memory, source_mask)
-        stopwatch.mark(ENCODER)
+    def started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
+        """The scorer at the beginning of a search, watched."""
+        found, stopwatch, (num_sources, length) = self.found, self.stopwatch, source_ids.shape
+        begin = stopwatch.around(partial(PyTorchEngine.started, self), SEARCH, ENCODER)
+        state = begin(source_ids, source_mask, with_attention=with_attention)
         step, steps = stopwatch.around(state.advance, SEARCH, DECODER), itertools.count(1)
+        found.num_batches += 1
+        found.num_cells += num_sources * length
+        found.work += np.array([num_sources * length, 0, num_sources * length * length, 0, 0])
 
         def advance(last_ids: Tensor) -> Tensor:
             rows = len(last_ids)
             found.num_steps += 1
-            found.work += np.array([0, rows, 0, rows * next(steps), rows * memory.size(1)])
+            found.work += np.array([0, rows, 0, rows * next(steps), rows * length])
             scores: Tensor = step(last_ids)
             return scores
 
-        return Observed(state, advance=advance, select=stopwatch.around(state.select, SEARCH, DECODER))
-
-    return Observed(engine.model, encode=encode, start_decoding=start_decoding)
+        watched = Observed(state, advance=advance, select=stopwatch.around(state.select, SEARCH, DECODER))
+        return cast(AttendingScorer, watched)
 
 
 # The figures.
@@ -191,8 +193,11 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     report: Figures = {"machine": machine.describe()}  # the trials change the number of threads
     logger.info("warming up")
     lines = _as_many_as_fit(subject, lines, pacing)
-    rows = max(1, round(_rows_per_step(subject.translate(lines, 1))))
-    own_shape = rows, subject.config.model.d_model, subject.model.output.out_features
+    own_shape = (
+        max(1, round(subject.translate(lines, 1, phases=True).rows_per_step)),
+        subject.config.model.d_model,
+        subject.model.output.out_features,
+    )
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     measuring.start_measuring(machine.device)
     report |= {
@@ -231,24 +236,24 @@ def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: measuring.Pa
     return lines[:num_lines]
 
 
-def _rows_per_step(found: Timed) -> float:
-    return int(found.work[1]) / found.num_steps
-
-
 def _measured(
     subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: measuring.Pacing
 ) -> Figures:
-    """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam."""
+    """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam.
+
+    Speeds are those of `tfm translate`; work and phases are those of a search step by step (`translate_round`).
+    """
     logger.info("measuring beam size %d, %d lines", beam_size, len(lines))
     rounds = [subject.translate(lines, beam_size) for _ in range(pacing.num_rounds)]
     marked = [subject.translate(lines, beam_size, phases=True) for _ in range(max(1, pacing.num_rounds // 2))]
+    rounds = [replace(one, work=marked[0].work, num_cells=marked[0].num_cells) for one in rounds]
     per_batch = [{name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked]
     flop_of, device = measuring.flop_counter(subject.model, trains=False), subject.machine.device
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),
         **measuring.rates(rounds, "source"),
-        "rows_per_step": _rows_per_step(rounds[0]),
+        "rows_per_step": marked[0].rows_per_step,
         **measuring.figures_of("batch", rounds, per_batch, flop_of, peak=peak, device=device),
     }
 

@@ -211,12 +211,16 @@ class Timed:
     num_tokens: int = 0  # of the sources; of training: of both sides
     num_cells: int = 0  # the same with padding
     num_batches: int = 0
-    largest_batch: int = 0  # positions on its longer side, as training.batch_tokens counts them
     num_halvings: int = 0  # of batches that did not fit into memory
     num_steps: int = 0  # of the decoder
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)  # seconds, which sum up to `seconds`
+
+    @property
+    def rows_per_step(self) -> float:
+        """Of the decoder."""
+        return int(self.work[1]) / self.num_steps
 
     def spent(self, unit: str) -> float:
         """The time as seconds or as CPU-seconds."""
@@ -306,11 +310,6 @@ def used_and_usable(memory: dict[str, int | None]) -> tuple[int | None, int | No
     """Of the memory that decides how large a batch may be: that of the device, if it has its own."""
     names = ("resident", "usable") if memory["device"] is None else ("device", "device_usable")
     return memory[names[0]], memory[names[1]]
-
-
-def bytes_in_use(device: torch.device) -> int:
-    """The memory that the process has now: of a CUDA device, else of the machine; 0 if the system does not tell."""
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else _resident("VmRSS") or 0
 
 
 def _resident(name: str) -> int | None:

@@ -1,6 +1,5 @@
 """What a benchmark found: as JSON for `--json`, as lines for people, and two files of it compared by `--compare`."""
 
-import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.acceleration.native_kernels import kernel_level
+from transformer_cli.commands.output import in_columns
 from transformer_cli.config import Config
 from transformer_cli.config.section import flat_settings
 from transformer_cli.extensions.benchmark.decoding import OTHER
@@ -142,13 +142,14 @@ def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
         f"{turns['processor']}, {threads}"
     )
     unit = turns["unit"]
-    yield f"{'target tokens per ' + unit:32}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
+    rows = [(f"target tokens per {unit}", "median", "10 % to 90 %", f"times as fast as {OTHER}, same precision")]
     for found in turns["figures"]:
-        speed, ratio = found[key_of_speed("target", unit)], found["ratio"]
-        spread, shown = f"{speed['low']:,.0f} to {speed['high']:,.0f}", ""
+        speed, ratio, shown = found[key_of_speed("target", unit)], found["ratio"], ""
         if ratio is not None and found["engine"] != OTHER:
-            shown = f"   {ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
-        yield f"{_name_of_engine(found):32}{speed['median']:>10,.0f} {spread:>18}{shown}"
+            shown = f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
+        spread = f"{speed['low']:,.0f} to {speed['high']:,.0f}"
+        rows.append((_name_of_engine(found), f"{speed['median']:,.0f}", spread, shown))
+    yield from in_columns(rows, 1)
     yield from (f"not measured: {reason}" for reason in turns["left_out"])
 
 
@@ -188,13 +189,13 @@ def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
     return files | {"differences": list(_differences(first, second)), "figures": rows}
 
 
-def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def comparison_lines(found: Mapping[str, Any]) -> list[str]:
     """A table for people, from what `compare_benchmarks` returns."""
-    width = max((len(row["name"]) for row in found["figures"]), default=0)
-    yield f"{'':{width}}{'before':>18}{'after':>18}{'after/before':>14}"
+    rows = [("", "before", "after", "after/before")]
     for row in found["figures"]:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        yield f"{row['name']:{width}}{row['before']:>18,.4g}{row['after']:>18,.4g}{ratio:>14}"
+        rows.append((row["name"], f"{row['before']:,.4g}", f"{row['after']:,.4g}", ratio))
+    return in_columns(rows, 1)
 
 
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
@@ -224,12 +225,8 @@ def _number(flat: Mapping[str, Any], path: str, file: Path) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
     if is_number or (value is None and path in flat):
         return value
-    if value is not None:
-        raise DataError(f"{file}: {path} is {value!r:.60} instead of a number", hint=_AGAIN)
-    for place in itertools.accumulate(path.split("."), "{}.{}".format):
-        if place in flat:
-            raise DataError(f"{file}: {place} is {flat[place]!r:.60} instead of an object", hint=_AGAIN)
-    raise DataError(f"{file}: {path} is missing", hint=_AGAIN)
+    fault = "is missing" if value is None else f"is {value!r:.60} instead of a number"
+    raise DataError(f"{file}: {path} {fault}", hint=_AGAIN)
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
@@ -258,10 +255,8 @@ def read_benchmark(path: Path) -> dict[str, Any]:
         flat_settings(found)
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
-    except RecursionError as error:
-        raise DataError(f"{path}: objects in objects without an end", hint=_AGAIN) from error
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error})", hint=_HINT) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON of a benchmark ({error})", hint=_HINT) from error
     if not isinstance(found, dict) or "tfm_benchmark" not in found:
         raise DataError(f"{path}: JSON, but not of a benchmark", hint=_HINT)
     if found["tfm_benchmark"] != FORMAT:

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from transformer_cli.acceleration.recorded_passes import RecordedPasses, are_rec
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
@@ -54,7 +53,6 @@ WHAT_IS_OTHER = (
 NEVER = 10**9
 MOST_ROUNDS_OF_PREPARATION = 10
 
-LEAST_BATCH_TOKENS = 256
 MUCH_PADDING, MUCH_WAITING, LARGEST_RAISE = 0.1, 0.02, 8.0
 MEMORY_TO_USE = 0.8  # a suggestion leaves the rest for batches that differ
 MUCH_BUSY = 0.75  # of the time of a GPU; from here on, recordings that start all kernels at once gain little
@@ -116,7 +114,6 @@ class Trainee:
     def __init__(self, config: Config, data: PreparedData, folder: Path) -> None:
         self.machine = _machine_of(config)
         self.num_threads = torch.get_num_threads()
-        self.cells_of_largest_batch = 0
         if config.training.batch_tokens == "auto":
             config = with_fitting_batches(config, data, self.machine)
         self.config = config
@@ -205,7 +202,6 @@ class Trainee:
                 callbacks=Callbacks([Limit()]),
             )
         stopwatch.give_times(timed, PHASES if recorded is None else PHASES_OF_REPLAYS)
-        self.cells_of_largest_batch = max(self.cells_of_largest_batch, *(update.largest_batch for update in timed))
         return timed
 
 
@@ -224,7 +220,6 @@ def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed
         num_tokens=sum(one.num_source_tokens + one.num_target_tokens for one in batches),
         num_cells=sum(map(num_cells, batches)),
         num_batches=len(batches),
-        largest_batch=max(one.num_cells for one in batches),
     )
 
 
@@ -258,7 +253,6 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
     with closing(Trainee(config, data, folder)) as trainee:
         machine, experiment = trainee.machine, trainee.experiment
         parameters = list(experiment.model.parameters())
-        fixed = measuring.bytes_in_use(machine.device) + 3 * sum(one.nbytes for one in parameters)
         report: Figures = {
             "machine": machine.describe(),  # the trials change the number of threads
             "num_parameters": sum(one.numel() for one in parameters),
@@ -268,8 +262,6 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
             trainee.config,
             MachineFacts.of(machine),
             num_batches=sum(1 for _ in experiment.updates.producer.order.batches(0)),
-            fixed_bytes=fixed,
-            padding_at=_padding_of_smaller_batches(trainee, data),
             are_layers_compiled=trainee.session.compilation.layers,
             are_passes_recorded=experiment.runner.recorded is not None,
         )
@@ -360,22 +352,8 @@ class Situation(NamedTuple):
     config: Config
     machine: MachineFacts
     num_batches: int  # of an epoch
-    fixed_bytes: int  # of libraries, weights, gradients and optimizer: not larger with the batch
-    padding_at: Mapping[int, float]  # the share of padding for other training.batch_tokens
     are_layers_compiled: bool = False
     are_passes_recorded: bool = False
-
-
-def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[int, float]:
-    """The padding with a half, a quarter and an eighth of the tokens in a batch; nothing is trained for that."""
-    found = {}
-    for tokens in (trainee.cells_of_largest_batch // share for share in (2, 4, 8)):
-        if tokens >= LEAST_BATCH_TOKENS:
-            sizes = f"training.batch_tokens={tokens}", "training.batch_sentences=null"
-            changed = override_settings(trainee.config, sizes)
-            order = epoch_order(data.train.lengths, data.train.corpus_sizes, changed)
-            found[tokens] = padding_share(order, max_batches=200)
-    return found
 
 
 def training_suggestions(figures: Figures, situation: Situation) -> list[Suggestion]:
@@ -410,25 +388,18 @@ def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestio
 
 def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
     now = figures["padding_share"]
-    if now < MUCH_PADDING or not situation.padding_at:
-        return
-    batch_tokens, padding = min(situation.padding_at.items(), key=lambda item: item[1])
-    overrides: tuple[str, ...] = (f"training.batch_tokens={batch_tokens}",)
-    verb = "lower training.batch_tokens to"
-    if situation.config.training.batch_tokens is None:
-        overrides = ("training.batch_sentences=null", *overrides)
-        verb = "replace training.batch_sentences by training.batch_tokens:"
-    what = f"{verb} {batch_tokens:,}, which leaves {padding:.0%}"
-    yield Suggestion(f"padding is {now:.0%} of a batch", what, overrides, (1.0 - padding) / (1.0 - now))
+    if now >= MUCH_PADDING:  # sentences of a smaller batch differ less in their lengths
+        gain = (1.0 - now / 2) / (1.0 - now)
+        yield Suggestion(f"padding is {now:.0%} of a batch", *_resized(situation.config, 0.5), gain)
 
 
 def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
     used, usable = measuring.used_and_usable(figures["memory"])
-    fixed, training = situation.fixed_bytes, situation.config.training
-    if used is None or usable is None or used <= fixed:
+    training = situation.config.training
+    if used is None or usable is None:
         return
-    room = (MEMORY_TO_USE * usable - fixed) / (used - fixed)
-    factor = min(LARGEST_RAISE, room, situation.num_batches / 50)
+    # More fits, because libraries and weights take no more memory with a larger batch.
+    factor = min(LARGEST_RAISE, MEMORY_TO_USE * usable / used, situation.num_batches / 50)
     if training.update_tokens is not None:
         # One batch is the least; a larger one would make the update larger than the setting says.
         factor = min(factor, figures["batches_per_update"])
@@ -443,11 +414,11 @@ def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggesti
     if situation.machine.device != "cpu":
         gain = max(gain, min(factor, 0.5 / max(figures["share_of_peak"], 0.01)))
     least = LEAST_GAIN if keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
-    yield Suggestion(f"{used / usable:.0%} of the memory is used", *_raised(situation.config, factor), gain, least)
+    yield Suggestion(f"{used / usable:.0%} of the memory is used", *_resized(situation.config, factor), gain, least)
 
 
-def _raised(config: Config, factor: float) -> tuple[str, tuple[str, ...]]:
-    """Larger batches, of which an update has fewer if its size is set; in words and as overrides."""
+def _resized(config: Config, factor: float) -> tuple[str, tuple[str, ...]]:
+    """Larger or smaller batches, of which an update has fewer or more if its size is set; in words and as overrides."""
     training, unit = config.training, "training.batch_tokens"
     before = training.batch_tokens
     assert before != "auto"  # a number was found when the trainee was made
@@ -456,11 +427,11 @@ def _raised(config: Config, factor: float) -> tuple[str, tuple[str, ...]]:
     if training.accumulate > 1:
         accumulate = math.ceil(training.accumulate / factor)
         size = before * training.accumulate // accumulate
-        what = f"raise {unit} to {size:,} and lower training.accumulate to {accumulate}"
+        what = f"set {unit} to {size:,} and training.accumulate to {accumulate}"
         return what, (f"{unit}={size}", f"training.accumulate={accumulate}")
     step: int = 10 ** max(0, len(str(int(before * factor))) - 2)  # two digits, then zeros
-    size = int(before * factor) // step * step
+    size = max(1, int(before * factor) // step * step)
     effect = f"an update then sees {size / before:.1f} times as many tokens"
     if training.update_tokens is not None:
         effect = f"an update keeps its size of about {training.update_tokens:,} target tokens"
-    return f"raise {unit} to {size:,} ({effect})", (f"{unit}={size}",)
+    return f"{'raise' if factor > 1.0 else 'lower'} {unit} to {size:,} ({effect})", (f"{unit}={size}",)
