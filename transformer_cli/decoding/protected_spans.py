@@ -384,12 +384,12 @@ class SpanKeeper:
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        kinds = [_kind_of_stand_in(text, span, num_tried) for span in others]
+        kinds = [kind_of_stand_in(text, span, num_tried) for span in others]
         around = masked(text, others, " ")
         chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
         if None in chosen:  # too few numbers: names for the placeholders without one
             pairs = zip(others, kinds, chosen, strict=True)
-            kinds = [kind if word is not None else _kind_of_stand_in(text, span, 1) for span, kind, word in pairs]
+            kinds = [kind if word is not None else kind_of_stand_in(text, span, 1) for span, kind, word in pairs]
             chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
@@ -519,7 +519,7 @@ _FOR_NUMBER = re.compile(
 )
 
 
-def _kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
+def kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
     """The kind of the stand-in for a span: a number where it has a number or stands for one before a word, else a name.
 
     Where numbers were tried before in vain, names stand for placeholders.
