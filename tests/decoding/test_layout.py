@@ -401,6 +401,8 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
         ("Dear Anna,", "Cara Anna.", "Cara Anna,"),
         ("I see it...", "Lo vedo.", "Lo vedo..."),
         ("I see it\u2026", "Lo vedo.", "Lo vedo\u2026"),
+        ("I see it \u2026", "Lo vedo.", "Lo vedo \u2026"),
+        ("Dog ...", "Cane.", "Cane ..."),
         ("I see it...", "Lo vedo?", "Lo vedo?"),
         ("The list:", "列表\uff1a", "列表\uff1a"),
         ("Hello.", "Ciao.", "Ciao."),
