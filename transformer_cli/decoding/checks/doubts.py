@@ -58,6 +58,8 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 LABEL = "leaves the words before its colon as they are: training has not seen all of them"
+LEAVES = "leaves words of its source, a title, as they are"
+"""Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
@@ -83,10 +85,11 @@ DOUBTS = (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
     LABEL,
+    LEAVES,
     OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
-DOUBTS_WITH_WORDS = (OMITS, UNSEEN, MADE_UP)
+DOUBTS_WITH_WORDS = (OMITS, LEAVES, UNSEEN, MADE_UP)
 """Those that name words; messages about lines name the words of several lines together."""
 
 
