@@ -21,9 +21,10 @@ from transformer_cli.decoding import (
     Translation,
     Translator,
 )
-from transformer_cli.decoding.checks.doubts import LABEL
+from transformer_cli.decoding.checks.doubts import LABEL, LEAVES
+from transformer_cli.decoding.line_form import with_capitals
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.decoding.translation import SourceText, TranslatedPiece
+from transformer_cli.decoding.translation import SourceText, TranslatedPiece, copied, with_alternatives
 from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -401,6 +402,8 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
         ("Dear Anna,", "Cara Anna.", "Cara Anna,"),
         ("I see it...", "Lo vedo.", "Lo vedo..."),
         ("I see it\u2026", "Lo vedo.", "Lo vedo\u2026"),
+        ("I see it \u2026", "Lo vedo.", "Lo vedo \u2026"),
+        ("Dog ...", "Cane.", "Cane ..."),
         ("I see it...", "Lo vedo?", "Lo vedo?"),
         ("The list:", "列表\uff1a", "列表\uff1a"),
         ("Hello.", "Ciao.", "Ciao."),
@@ -680,3 +683,51 @@ def test_a_sentence_is_cut_at_marks_that_the_model_knows_only_if_it_loses_them(
 
 def upper_but(text: str) -> str:
     return " ".join(word if word in STAND_INS else word.upper() for word in text.split(" "))
+
+
+def test_a_doubtful_title_of_two_words_is_read_again_in_small_letters() -> None:
+    titles = {"My Mother": "Mia madre", "Your Friend:": "Il tuo amico:", "Mary Brown": "Mary Brown"}
+    translator = load_translator(Path(__file__).parents[2] / "docs/run")
+    assert {each.source: each.text for each in translator.translate(titles)} == titles
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "left"),
+    [
+        ("Red Friend", "Friend rosso", ("Friend",)),
+        ("Red Friend:", "Rosso Friend :", ("Friend",)),
+        ("Red Friend", "Amico rosso", ()),
+        ("Red friend", "Friend rosso", ()),  # no title
+        ("Mary Brown", "Mary marrone", ()),
+        ("Red Hotel", "Hotel rosso", ()),  # Italian, too
+    ],
+)
+def test_a_word_that_stays_in_a_title_is_named(source: str, translation: str, left: tuple[str, ...]) -> None:
+    translator = load_translator(Path(__file__).parents[2] / "docs/run")
+    seen = translator.pipeline.seen_words
+    assert isinstance(seen, SeenWords)
+    seen = replace(seen, written=SeenWords.of({"hotel": 1, "amico": 1, "rosso": 1}))
+    translator = replace(translator, pipeline=replace(translator.pipeline, seen_words=seen))
+    assert translator.pipeline.left_words(source, translation) == left
+    doubts = translator.with_doubts_of_line(written(source, translation)).doubts
+    assert (f"{LEAVES}: {', '.join(left)}" in doubts) == bool(left)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        ("Open the PDF.", "Apri il pdf.", "Apri il PDF."),
+        ("Copy URL", "Copia Url", "Copia URL"),
+        ("THE PDF", "il pdf", "il pdf"),  # a line in capital letters
+        ("See IL and UN.", "Vedi il e un.", "Vedi il e un."),
+        ("NO, he said.", "No, ha detto.", "NO, ha detto."),
+        ("The PDF of a.pdf", "Il PDF di a.pdf", "Il PDF di a.pdf"),
+        ("The PDF of a.pdf", "Il pdf di a.pdf", "Il PDF di a.pdf"),
+    ],
+)
+def test_an_abbreviation_keeps_its_capitals(source: str, translation: str, expected: str) -> None:
+    assert with_capitals(SourceText(source), written(source, translation), "it").text == expected
+
+
+def written(source: str, translation: str) -> Translation:
+    return with_alternatives(copied(source), [(translation, -1.0)])

@@ -49,6 +49,9 @@ def protected(line: str) -> str:
         ("{n}\u00a0km", "{n}\u00a0km"),
         ("{n} V", "{n} V"),
         ("The hotel {n} V.", "THE HOTEL {n} V."),
+        ("{{ n }}&nbsp;kg", "{{ n }}&nbsp;kg"),
+        ("5 kg", "5 kg"),
+        ("The hotel waits 5 km.", "THE HOTEL WAITS 5 km."),
         ("https://x.org b", "https://x.org b"),
     ],
 )

@@ -3,20 +3,25 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from transformer_cli.config import TokenizerConfig
+from transformer_cli.config import Direction, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.checks import omissions
+from transformer_cli.decoding.checks.clauses_in_text import has_only_please
 from transformer_cli.decoding.checks.doubts import OMITS, REPEATS, UNSEEN, doubts_about
-from transformer_cli.decoding.checks.omissions import with_omissions, without_each_word
+from transformer_cli.decoding.checks.omissions import with_omissions, with_stand_ins, without_each_word
 from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
 from transformer_cli.decoding.engine import Explanation
+from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.protected_spans import StandIns
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.text.languages import FUNCTION_WORDS
+from transformer_cli.text.spans import SpanKind
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .stub_translators import Model, StubEngine, stub_translator, upper
@@ -311,3 +316,51 @@ def test_lines_that_lost_words_have_one_message(caplog: pytest.LogCaptureFixture
     assert [each.message for each in caplog.records] == [
         "lines 1, 3: the translation has nothing for words of its source: garden, window"
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "read"),
+    [
+        ("{n} days ago", "il y a {n}", ("25 days ago", "il y a 25")),
+        ("{n} kg of bread", "{n} kg", ("Anna of bread", "Anna")),
+        ("{a} and {b}", "{a} et {b}", ("Anna and Tom", "Anna et Tom")),
+        ("Open <b>the door</b>", "Ouvrez <b>", ("Open the door", "Ouvrez")),
+        ("Press P to play", "Appuyez sur P", ("Press P to play", "Appuyez sur P")),
+    ],
+)
+def test_lost_words_are_looked_for_beside_the_words_that_the_model_reads_for_placeholders(
+    source: str, translation: str, read: tuple[str, str]
+) -> None:
+    stand_ins = StandIns({SpanKind.WORD: ("Anna", "Tom"), SpanKind.NUMBER: ("25", "15")})
+    assert with_stand_ins(source, translation, stand_ins) == read
+
+
+def test_words_that_a_model_loses_beside_spans_and_in_clauses_are_named() -> None:
+    words = {
+        "{n} days ago": "days",
+        "{count} minutes ago": "minutes",
+        "I am here, please come in.": "come",
+        "There is no water, please call us.": "call",
+        "Hello {name}, how are you?": "",
+        "The door is open, but the window is closed.": "",
+    }
+    translator = load_translator(Path(__file__).parents[2] / "docs/run")
+    assert {each.source: each.doubts for each in translator.translate(words)} == {
+        line: (f"{OMITS}: {lost}",) if lost else () for line, lost in words.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "has_only"),
+    [
+        ("I am here, please come in.", "Sono qui, per favore.", True),
+        ("I am here, please come in.", "Sono qui, per favore entra.", False),
+        ("I am here, please come in.", "Sono qui, entra, per favore.", False),
+        ("Please come in.", "Entra, per favore.", False),
+        ("Please come in.", "Per favore.", True),
+        ("A book, please.", "Un libro, per favore.", False),
+        ("I am here, come in.", "Sono qui.", False),
+    ],
+)
+def test_please_is_no_translation_of_a_clause(source: str, translation: str, has_only: bool) -> None:
+    assert has_only_please(source, translation, Direction("en", "it")) == has_only

@@ -127,6 +127,7 @@ def test_a_damaged_file_is_named_and_nothing_is_known(
         ("The <b>quokka</b> is on **wombat**", "en", ["quokka", "wombat"]),
         ("The cat{name} is on{0}the table%n and that", "en", []),
         ("Wombat{name} is on the 20th of 1990ern and of{n}th 5quokkas quokka5", "en", ["of"]),
+        ("The cat is on {{ a }} kg and {n}&nbsp;km and 5 cm.", "en", []),  # units, which stay
         ("don\u2019t, don't and don\u02bct", "en", ["don"]),
         ("", "en", []),
         ("... 42 :-)", "en", []),

@@ -251,6 +251,10 @@ def found(text: str) -> list[str]:
             ],
         ),
         (
+            "Call getDog(house) or getDog(house, my_cat). redDog.ui, a (.ses) file, http:// and getName (big) house(dog).It getName.the",
+            ["getDog(house)", "getDog(house, my_cat)", "redDog.ui", ".ses", "http://", "getName", "getName"],
+        ),
+        (
             "iPhone, McDonald, MacArthur, iOS, PhD, isiZulu, KwaZulu, nGaeltacht, bhFuil, LehrerInnen, LeBron, e.g. end.Next endThe",
             [],
         ),

@@ -34,7 +34,7 @@ from transformer_cli.decoding.translation import (
     joined_translation,
     with_alternatives,
 )
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import primary_language, small_words
 from transformer_cli.text.normalization import (
     may_be_invisible,
     remove_control_characters,
@@ -67,7 +67,8 @@ if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
 _SENTENCE_ENDS = ".!?\u2026"
-_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
+_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026](?<!\s\u2026)(?<!\s\.\.\.)))?\Z", re.DOTALL)
+_ELLIPSIS_APART = re.compile(r"\s+(?:\u2026|\.\.\.)\Z")
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
 _WRAPPERS = {"{": "}", "<": ">"}
@@ -322,6 +323,8 @@ class LineForm:
         whole = TextRange(start, end)
         if self.pipeline.keeps_text:
             start, end = without_single_marks(text, start, end)
+        if apart := _ELLIPSIS_APART.search(text[start:end]):  # models write a word for it, or lose its space
+            end = start + apart.start()
         left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""
         while self._is_outside(text[start]) or text[start] in left_out:
             start += 1
@@ -494,6 +497,26 @@ def with_fixed_spaces(line: SourceText, translation: Translation) -> Translation
             source_spaces.setdefault(each, []).append(line.text[place])
     fixed = [(_with_spaces_of(source_spaces, text), score) for text, score in translation.alternatives]
     return with_alternatives(translation, fixed)
+
+
+_CAPITAL_WORD = re.compile(r"(?<![\w.@/-])[A-Z]{2,6}(?![\w@/-]|\.\w)")
+
+
+def with_capitals(line: SourceText, translation: Translation, target: str) -> Translation:
+    """The translation of a line, in which an abbreviation such as PDF that the model has written in small letters has its capitals again.
+
+    Not in a line without small letters, and not for a word that the target language often has.
+    """
+    lost = [
+        word
+        for word in dict.fromkeys(_CAPITAL_WORD.findall(line.text))
+        if word not in translation.text and word.lower() not in small_words(primary_language(target))
+    ]
+    if not lost or line.text.upper() == line.text:
+        return translation
+    pattern = re.compile(rf"(?<![\w.@/-])(?:{'|'.join(lost)})(?![\w@/-]|\.\w)", re.IGNORECASE)
+    changed = [(pattern.sub(lambda match: match[0].upper(), text), score) for text, score in translation.alternatives]
+    return translation if changed == [*translation.alternatives] else with_alternatives(translation, changed)
 
 
 _Neighbours = tuple[str, str]

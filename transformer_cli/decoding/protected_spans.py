@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.doubts import UNIT_BEHIND_VALUE, lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
@@ -24,6 +24,7 @@ from transformer_cli.text.languages import num_content_words, primary_language
 from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
+from transformer_cli.text.units import has_other_units, with_units
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
 HIDDEN = "\ue000"
@@ -241,7 +242,7 @@ class ProtectedSentence:
         text, spans = given.text, given.spans
         self.result: Translation | None = None
         """The translation, in which each span stands as often as in the sentence; None while attempts are left."""
-        if not has_letter(masked(text, [_with_unit(text, span) for span in spans], " ")):
+        if not has_letter(masked(text, with_units(text, spans, SpanKind.WORD, SpanKind.NUMBER), " ")):
             self.result = copied(text)
             return
         self._given, self._keeper = given, keeper
@@ -274,6 +275,7 @@ class ProtectedSentence:
             is_complete = has_quotes and not (
                 lacks_words_at_placeholders(self._given.text, found.text, languages)
                 or has_number_in_word(self._given.text, found.text, languages.target)
+                or has_other_units(self._given.text, found.text, languages.target, SpanKind.NUMBER)
             )
             if with_terms is not None and not found.is_untranslated and is_complete:
                 self.result = with_terms
@@ -366,8 +368,9 @@ class SpanKeeper:
         """
         if takes_quotes:
             spans = _with_quotes(text, spans)
-        spans = [_with_unit(text, span) for span in spans]
-        if num_tried is not None:
+        spans = with_units(text, spans, SpanKind.WORD)
+        if num_tried is not None or SpanKind.NUMBER in cut_kinds:  # at first, the model may know the units of numbers
+            spans = with_units(text, spans, SpanKind.NUMBER)
             spans = [_with_half_of_day(text, span) for span in spans]
         inside = [span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)]
         known = {
@@ -381,12 +384,12 @@ class SpanKeeper:
         others = [
             span for span in inside if span not in known and span.kind is not SpanKind.MARK and span not in at_words
         ]
-        kinds = [_kind_of_stand_in(text, span, num_tried) for span in others]
+        kinds = [kind_of_stand_in(text, span, num_tried) for span in others]
         around = masked(text, others, " ")
         chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
         if None in chosen:  # too few numbers: names for the placeholders without one
             pairs = zip(others, kinds, chosen, strict=True)
-            kinds = [kind if word is not None else _kind_of_stand_in(text, span, 1) for span, kind, word in pairs]
+            kinds = [kind if word is not None else kind_of_stand_in(text, span, 1) for span, kind, word in pairs]
             chosen = self.stand_ins.choose(kinds, around, num_tried or 0)
         replaced = {span: word for span, word in zip(others, chosen, strict=True) if word is not None}
         cuts = [span for span in spans if span not in known and span not in replaced]
@@ -516,7 +519,7 @@ _FOR_NUMBER = re.compile(
 )
 
 
-def _kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
+def kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
     """The kind of the stand-in for a span: a number where it has a number or stands for one before a word, else a name.
 
     Where numbers were tried before in vain, names stand for placeholders.
@@ -527,12 +530,6 @@ def _kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
     ):
         return SpanKind.NUMBER
     return SpanKind.WORD
-
-
-def _with_unit(text: str, span: Span) -> Span:
-    """The span of a placeholder with the sign of a unit behind it, which a model would lose beside a stand-in."""
-    found = UNIT_BEHIND_VALUE.match(text, span.end) if span.kind is SpanKind.WORD else None
-    return span if found is None else span._replace(end=found.end())
 
 
 _QUOTED = re.compile(

@@ -47,7 +47,7 @@ from transformer_cli.text.normalization import (
     without_line_breaks,
 )
 from transformer_cli.text.quotation_marks import starts_with_lone_quote
-from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
+from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
     SeenLengths,
@@ -80,6 +80,8 @@ _ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
 _PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"})
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 _MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
+_TITLE = re.compile(r"[A-Z][^\W\d_]*(?: [A-Z][^\W\d_]*){1,2}[:.!?]?")
+_MARKS_OF_TITLE = ":.!? \u00a0\u202f"
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
 
@@ -241,6 +243,34 @@ class TextPipeline:
             return False
         words = source[start:end].split()
         return len(words) > 1 and any(len(word) > 3 and word in seen and self._is_mostly_small(word) for word in words)
+
+    def is_title(self, text: str) -> bool:
+        """Whether a text is two or three words with capital letters, such as "Sort By", that training has mostly read in small letters."""
+        seen = self.seen_words
+        return (
+            seen is not None
+            and _TITLE.fullmatch(text) is not None
+            and all(word in seen and self._is_mostly_small(word) for word in text.rstrip(_MARKS_OF_TITLE).split())
+        )
+
+    def left_words(self, source: str, translation: str) -> tuple[str, ...]:
+        """The words of a title of two or three words, such as "Save Changes", that stay in its translation, though training has seen them.
+
+        A word that the target side of training has, too, such as Hotel, is a translation.
+        """
+        seen = self.seen_words
+        if not isinstance(seen, SeenWords) or seen.written is None or _TITLE.fullmatch(source) is None:
+            return ()
+        here, there = (text.rstrip(_MARKS_OF_TITLE).split() for text in (source, translation))
+        return tuple(
+            word
+            for word in here
+            if word in there
+            and len(word) > 3
+            and word in seen
+            and word not in seen.written
+            and self._is_mostly_small(word)
+        )
 
     def _is_mostly_small(self, word: str) -> bool:
         """Whether training has mostly read a word in small letters: a frequent one has few tokens, with small numbers."""

@@ -15,6 +15,7 @@ from transformer_cli.decoding.checks.doubts import (
     DOUBTS_WITH_WORDS,
     ENCLOSED,
     LABEL,
+    LEAVES,
     MADE_UP,
     MARKS,
     UNSEEN,
@@ -40,6 +41,7 @@ from transformer_cli.decoding.line_form import (
     LineForm,
     translated_with_spans,
     with_blank_lines,
+    with_capitals,
     with_fixed_spaces,
     with_lost_brackets,
 )
@@ -351,6 +353,12 @@ class Translator:
                 translations = with_lost_parts(replace(self, memory=None), lines, translations)
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
+        if explainer is None and self.repairs and is_language:
+            target = self.languages.target
+            translations = [
+                each if line.text[1:].islower() or each.terms else with_capitals(line, each, target)
+                for line, each in zip(lines, translations, strict=True)
+            ]
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
         if not self.estimates:
@@ -408,6 +416,8 @@ class Translator:
             if ":" in source and LABEL not in doubts and self.pipeline.leaves_label(source, text):
                 doubts += (LABEL,)
         words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
+        if self.repairs and not translation.is_untranslated:
+            words[LEAVES] = self.pipeline.left_words(source, text)
         written = seen.written if isinstance(seen, SeenWords) else None
         if written is not None and not (translation.is_untranslated or translation.is_from_memory):
             given = (source, *(term.target for term in translation.terms))

@@ -149,23 +149,23 @@ FUNCTION_WORDS = {
 SMALL_WORDS = {
     "de": "alle also auch befinden befindet beginnt beide beim bereit besteht dabei damit dann daran darauf davon "
     "dazu deren dessen diese diesem diesen dieser dieses doch dort einander einige einigen etwas euch gerade "
-    "gibt hier ihm ihn ihnen ihr ihrem ihren ihrer ihres immer kann kannst machen macht machte mal man mich "
+    "gibt hier ihm ihn ihnen ihr ihrem ihren ihrer ihres immer bitte kann kannst machen macht machte mal man mich "
     "mir noch nun nur schon sehr sein seinem seinen seiner seines selbst sich sind sowie steht uns viel vor "
     "wird wurde wurden während",
     "en": "again all any been being both doing done down each ever get gets getting going got her here him how just "
     "kind let like made make makes may might off one other out over own pair piece please quite really shall "
     "some such take takes them then there thing things those too took way well what",
-    "es": "algo algunos aquí así cada cual cuyo desde donde ellas ellos era esa ese eso esta este esto estoy están "
+    "es": "algo algunos favor aquí así cada cual cuyo desde donde ellas ellos era esa ese eso esta este esto estoy están "
     "fue hace hacer hay les mismo más nos otro puede qué ser soy también tan tiene toda todo todos usted",
     "fr": "aussi avez avoir avons bien cela celle celui ces cet cette chaque chez deux dont elles encore eux faire "
-    "fait fois font ici ils leurs lui moi même mêmes ont peu peut plus quel quelle quelques quoi sera soi sont "
-    "suis tout toute toutes vos était être",
-    "it": "abbiamo alcuni anche ancora bene ciò così cui dove egli ella era erano essere fare fatto già hai hanno "
+    "fait fois font ici ils leurs lui moi même mêmes ont peu peut plaît plus quel quelle quelques quoi sera soi sont "
+    "suis tout toute toutes veuillez vos était être",
+    "it": "abbiamo alcuni anche ancora bene ciò così cui dove egli ella era erano essere fare fatto favore già hai hanno "
     "loro mai molti noi nostro ogni ora più poi proprio può qua quale quanto quei quel quella quello questa "
     "questi questo qui sei sempre siamo sta stato sue suoi tutta tutti tutto voi",
-    "nl": "aan alle daar dan deze dit elkaar gaat geen heb hebben hem hen hier hun iets jij jou jullie kan maakt mij "
+    "nl": "aan alle alsjeblieft alstublieft daar dan deze dit elkaar gaat geen heb hebben hem hen hier hun iets jij jou jullie kan maakt mij "
     "nog ook over staat toch toe toen uit veel weer wel werd wij worden wordt zich zou",
-    "pt": "aos aqui assim até bem cada dela dele depois elas eles essa esse esta este faz fazer foi isso lhe mais "
+    "pt": "aos aqui assim até bem cada dela dele depois elas eles essa esse esta este favor faz fazer foi isso lhe mais "
     "mesmo nos nós onde outro pode qual quem ser são também tem ter toda todo todos tão vocês",
 }
 """Beside the frequent words and the function words of a language: what a good translation often has no word of its own for."""

@@ -25,6 +25,7 @@ from transformer_cli.text.languages import has_spaces, is_plain, plain_words, pr
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.units import with_units
 
 logger = logging.getLogger(__name__)
 
@@ -360,7 +361,7 @@ def unseen_words(source: str, translation: str, seen: Container[str], language: 
     if all(map(seen.__contains__, source_words)):
         return tuple(found.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
-    spans = find_spans(source)
+    spans = with_units(source, find_spans(source), SpanKind.WORD, SpanKind.NUMBER)
     between_words = [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)]
     text = masked(masked(source, spans, "0"), between_words, " ")
     words = list(pattern.finditer(text))

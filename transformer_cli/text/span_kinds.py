@@ -131,7 +131,9 @@ _NOT_GLUED = (
 _NAME_WITH_CAPITALS = (
     r"(?<![\w@#.\\/-])(?:[a-z_]\w{0,30}\.){0,4}(?!bh[A-Z])"
     rf"(?:[a-z]{{2,40}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{0,30}}){{2,9}}"  # nameOfThing
-    rf"|[a-z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?:\(\))?(?!\w)"  # getName
+    rf"|[a-z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})"  # getName
+    # Its call, as in getName(user); a file of any kind: mainWindow.ui
+    rf"(?:\((?:{_NAME_AS_ARGUMENT}(?:, ?{_NAME_AS_ARGUMENT}){{0,9}})?\)|\.(?!(?:{_NOT_DOTTED})(?!\w))[a-z][a-z0-9]{{1,3}}(?![\w(@/-]|\.\w))?(?!\w)"
     r"|(?<![\w@#.\\/-])(?!(?:Mc|Mac|Fitz|Van|Von|Al|El|Ben|Des|Del|Der|Den|Ter)[A-Z])"
     rf"(?:[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{2,9}}"  # NameOfThing
     rf"|[A-Z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?!\w)"  # GitHub
@@ -304,6 +306,7 @@ KINDS: dict[str, NamedKind] = {
         (
             rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}(?::[\w.~/-]{{1,99}}\.git(?!\w))?"
             rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
+            r"|(?<![A-Za-z0-9])(?:https?|s?ftp|file|git|smb|ssh|wss?)://"  # the beginning of an address alone
             rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
             rf"|(?<![\w@.-])(?=[\d-]{{0,60}}[A-Za-z])(?=[A-Za-z0-9-]{{0,62}}(?:\d|[a-z][A-Z]))[A-Za-z0-9-]{{2,63}}\."
             rf"(?:{_DOMAINS_LIKE_WORDS})(?:/{_IN_URL}*|(?={_BEHIND_DOMAIN}))"
@@ -391,9 +394,9 @@ KINDS: dict[str, NamedKind] = {
         # .gitignore, .bashrc, .env
         r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:[a-z]{2,15}(?:rc|ignore)|editorconfig|env|git(?:attributes|hub|modules)?|htaccess|vscode)(?![\w-]|\.\w)"
         r"|(?<![\w@/.-])[a-z][\w.-]{0,60}@[~^]?\d{1,9}(?:\.[\dx]{1,9}){1,3}(?![\w-])"  # dog@~1.2.3
-        # Of a file of any kind: a .dog file, .OBJ files, ".aff", "house.ZZT"
+        # Of a file of any kind: a .dog file, .OBJ files, ".aff", (.ses), "house.ZZT"
         r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.[A-Za-z][A-Za-z0-9]{1,7}(?= (?:files?|extensions?|formats?)(?![\w-]))"
-        r"|(?<=[\"\u201c])(?:\.[A-Za-z][A-Za-z0-9]{1,7}|[\w-]{1,60}\.[A-Z][A-Z0-9]{1,3})(?=[\"\u201d])"
+        r"|(?<=[(\"\u201c])(?:\.[A-Za-z][A-Za-z0-9]{1,7}|[\w-]{1,60}\.[A-Z][A-Z0-9]{1,3})(?=[)\"\u201d])"
         rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])(?:{_ENDING})|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
         # 34B, 123-23FZ, 3D, but 3D-printed has a word behind it
         rf"|(?<![\w$\u00a3\u00a5\u20a0-\u20cf])(?<!\d[.,:])\d{{1,9}}(?:[-/.,:]\d{{1,9}}){{0,9}}(?!(?:{_UNITS_IN_CAPITALS})(?!\w))[A-Z]{{1,2}}(?![\w\u20a0-\u20cf-])"

@@ -104,12 +104,12 @@ def test_a_correction_in_a_segment_that_is_left_out_is_not_counted() -> None:
 def test_all_reasons_to_look_at_a_segment_stand_in_one_message() -> None:
     doubts = [
         Doubt("line 3", f"{DOUBTFUL}repeats itself", "a b"),
-        Doubt("line 3", f"{DOUBTFUL}has other numbers", "a b"),
+        Doubt("line 3", f"{DOUBTFUL}has other numbers or units", "a b"),
         Doubt("line 3", NOT_GREEN, "a b"),
         Doubt("line 4", NOT_GREEN, "c"),
     ]
     assert TranslatedDocument(b"", 2, tuple(doubts)).messages == [
-        "line 3: a translation may be wrong: it repeats itself; it has other numbers; the translation is not green: a b",
+        "line 3: a translation may be wrong: it repeats itself; it has other numbers or units; the translation is not green: a b",
         "line 4: the translation is not green: c",
     ]
 

@@ -5,7 +5,7 @@ Each check is a plain function of the two texts and their languages. A check tha
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -33,6 +33,7 @@ from transformer_cli.text.languages import (
 from transformer_cli.text.normalization import has_word
 from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
+from transformer_cli.text.units import has_other_units, with_units
 
 WORDLESS = "has no words"
 UNFINISHED = "does not end"
@@ -48,7 +49,7 @@ UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
 MADE_UP = "has words that neither its training text nor its source has"
 """Followed by a colon and the words."""
-NUMBERS = "has other numbers"
+NUMBERS = "has other numbers or units"
 DATES = "has other months or days of the week"
 LACKS_NAME = "lacks a name of its source"
 LACKS_TITLE = "lacks a title of its source, such as Mrs or Dr"
@@ -57,6 +58,8 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 LABEL = "leaves the words before its colon as they are: training has not seen all of them"
+LEAVES = "leaves words of its source, a title, as they are"
+"""Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
@@ -82,10 +85,11 @@ DOUBTS = (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
     LABEL,
+    LEAVES,
     OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
-DOUBTS_WITH_WORDS = (OMITS, UNSEEN, MADE_UP)
+DOUBTS_WITH_WORDS = (OMITS, LEAVES, UNSEEN, MADE_UP)
 """Those that name words; messages about lines name the words of several lines together."""
 
 
@@ -256,7 +260,11 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _has_foreign_letters(source, translation, languages.target),
         UNREADABLE: not (is_read_plain or source.isascii() or _letters_of(languages.source).issuperset(source))
         and _is_in_other_scripts(source, languages.source),
-        NUMBERS: has_number and has_other_numbers(source, translation, languages, read, written),
+        NUMBERS: has_number
+        and (
+            has_other_numbers(source, translation, languages, read, written)
+            or (has_digit and has_other_units(source, translation, languages.target, SpanKind.NUMBER))
+        ),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
         LACKS_NAME: not (source.islower() or source[1:].islower()) and bool(lost_names(source, translation, languages)),
@@ -590,7 +598,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     frequent = _known_of(languages.source).frequent
     if not any(others) and any(word not in frequent for words in sides for word in words):
         return True
-    if _loses_unit(source, translation, _known_of(languages.target).frequent):
+    if has_other_units(source, translation, languages.target, SpanKind.WORD):
         return True
     num_lost = sum(
         not there and any(len(word) >= _SHORTEST_OF_CONTENT and word not in frequent for word in here)
@@ -601,27 +609,6 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     return num_lost > num_won and num_written <= _FEW_WORDS * num_read
 
 
-UNIT_BEHIND_VALUE = re.compile(
-    r"\s?(?:[kcm]m(?:/h)?|[km]g|m[lL]|[kKMGT]B|[kMG]?Hz|k?Wh?|mAh|px|dpi|dB)(?![\w/'\u2019-])"
-    r"|\s(?:[glmAV])(?=[.,;:!?)]*\s*\Z)"  # inside a sentence, such a letter is a word
-)
-"""The sign of a unit behind a value, as in {n} km."""
-
-
-def _loses_unit(source: str, translation: str, frequent: Set[str]) -> bool:
-    """Whether a unit behind a placeholder is not in a translation, and no word that may be another name for it stands in its place."""
-    for span in find_spans(source):
-        match = UNIT_BEHIND_VALUE.match(source, span.end) if span.kind is SpanKind.WORD else None
-        unit = match[0].strip() if match else ""
-        if not unit or re.search(rf"(?<![^\W_]){unit}(?![^\W_])", translation):
-            continue
-        behind = translation.partition(source[span.start : span.end])[2]
-        word = re.match(r"\s*([^\W\d_]+)", behind)
-        if word is None or word[1].casefold() in frequent or word[1].startswith(unit):
-            return True
-    return False
-
-
 _ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
 _SHORTEST_OF_CONTENT = 3  # letters
 _FEW_WORDS = 0.67  # of the source
@@ -630,7 +617,7 @@ _FEW_WORDS = 0.67  # of the source
 def _words_beside_placeholders(text: str) -> list[list[str]]:
     """The words before, between and behind the placeholders, URLs and the like of a text."""
     found, place = [], 0
-    spans = [span for span in find_spans(text) if span.kind is SpanKind.WORD]
+    spans = [span for span in with_units(text, find_spans(text), SpanKind.WORD) if span.kind is SpanKind.WORD]
     for start, end in [*((span.start, span.end) for span in spans), (len(text), len(text))]:
         found.append(_WORD.findall(text[place:start].casefold()))
         place = end

@@ -54,7 +54,7 @@ def with_lost_parts(
     places = [
         place
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if _may_lose_parts(line.text, found)
+        if _may_lose_parts(line.text, found) or translator.pipeline.is_title(line.text)
     ]
     if not places:
         return translations
@@ -246,9 +246,14 @@ def _with_odd_case(
     read = {
         place: small
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if has_odd_case(line.text)
+        if (has_odd_case(line.text) or translator.pipeline.is_title(line.text))
         and not (line.prefix or found.terms)
-        and (found.doubts or found.is_untranslated or translator.pipeline.unseen_words(found))
+        and (
+            found.doubts
+            or found.is_untranslated
+            or translator.pipeline.unseen_words(found)
+            or translator.pipeline.left_words(line.text, found.text)
+        )
         and not find_spans(line.text)
         and (small := translator.pipeline.in_small_letters(line.text)) != line.text
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
+from transformer_cli.decoding.checks.clauses_in_text import has_only_please
 from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
@@ -264,6 +265,7 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
     marks = [*CLAUSE_MARK.finditer(text)]
     lacks_marks = len(marks) < len(CLAUSE_MARK.findall(part.given))
     ratio, num_tokens = pipeline.seen.smallest_ratio or 0.0, len(part.request.ids)
+    lacks_marks = lacks_marks or has_only_please(part.given, text, pipeline.languages)
     if not lacks_marks and len(best.ids) >= ratio * _RATHER_SHORT_FOR_CLAUSES * num_tokens:
         return False  # long enough, whatever follows the mark
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
