@@ -12,6 +12,7 @@ from transformer_cli.decoding.checks.doubts import (
     DOUBTS,
     ENCLOSED,
     LABEL,
+    LEAVES,
     MADE_UP,
     MARKS,
     NEGATION,
@@ -524,7 +525,7 @@ def test_words_of_a_language_without_spaces_are_not_counted() -> None:
 
 def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
     """Marks and words are looked for when the line is complete; no search finds a better translation of an unseen word."""
-    assert set(COSTS) == set(DOUBTS) - {MARKS, BESIDE_PLACEHOLDER, ENCLOSED, LABEL, MADE_UP, OMITS, UNSEEN}
+    assert set(COSTS) == set(DOUBTS) - {MARKS, BESIDE_PLACEHOLDER, ENCLOSED, LABEL, LEAVES, MADE_UP, OMITS, UNSEEN}
     assert UNSURE in DOUBTS
 
 
