@@ -354,7 +354,7 @@ class Translator:
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and self.repairs and is_language:
-            target = self.languages.target
+            target = self.pipeline.languages.target
             translations = [
                 each if line.text[1:].islower() or each.terms else with_capitals(line, each, target)
                 for line, each in zip(lines, translations, strict=True)
