@@ -103,6 +103,11 @@ _KEY_FOR_PROGRAMS = re.compile(
     r"|role|target|rel|charset|encoding|class|slug|icon|layout)",
     re.IGNORECASE,
 )
+# Of JSON Schema, JSON-LD, GraphQL and databases: whatever their values look like, programs look them up.
+_KEY_OF_SCHEMA = re.compile(
+    r"\$(?:anchor|binary|class|comment|date|dynamic(?:Anchor|Ref)|extends|id|import|include|key|kind|model|namespace|oid|ref|regex"
+    r"|schema|type|uu?id|version|vocabulary)|__typename|_(?:id|key|ref|type)|xsi:type"
+)
 _KEY_OF_CLASSES = re.compile(r"(?:.*(?:[_-]|(?-i:[a-z\d](?=[IC]))))?(?:icon|class(?:es|[_-]?names?)?)", re.IGNORECASE)
 
 # Formats of dates for programs, such as %Y-%m-%d, DD/MM/YYYY, yyyyMMdd and EEEE: fields between signs, each of one letter.
@@ -129,6 +134,8 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     if patterns:
         return is_chosen(path, patterns)
     key = next((key for key in reversed(path) if isinstance(key, str)), "")
+    if _KEY_OF_SCHEMA.fullmatch(key):
+        return False
     for_program = _KEY_FOR_PROGRAMS.fullmatch(key)
     name = _NAME_WITH_NUMBER if key.casefold() == "slug" else _NAME
     if for_program and name.fullmatch(value) and value.casefold() != for_program["last"].casefold():
@@ -419,7 +426,7 @@ def _icu_segment(
             pieces.append(Markup(Role.WORD, start, message[start:end], start))
         at = end
     kept = tuple(piece for piece in pieces if piece)
-    return Segment(kept, place, True) if has_letter(plain_text(kept)) else None
+    return Segment(kept, place, True, has_references=True) if has_letter(plain_text(kept)) else None
 
 
 def _with_apostrophes(apostrophe: str, found: TranslatedSegment) -> str:
@@ -526,7 +533,7 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True, quotes: 
     """
     if is_icu_message(text):
         return Segment(with_icu_branches([text], place, quotes=quotes), place, keeps_spaces)
-    segment = _tagged_segment(text, place, keeps_spaces=keeps_spaces)
+    segment = replace(_tagged_segment(text, place, keeps_spaces=keeps_spaces), has_references=True)
     if "{{PLURAL:" not in text and "{{GENDER:" not in text:
         return segment
     return with_placeholders(segment, _FORMS, partial(_forms, place))
@@ -539,7 +546,7 @@ def _forms(place: str, raw: str) -> InnerText:
     whole = rf"|\g<number>{found['before'] or ''}\g<words>{found['after']}"
     text = f"{found['name']}{_FORM.sub(whole, found['forms'])}}}}}"
     slots = [
-        Slot(*form.span("words"), Segment.plain(form["words"], place), string_of)
+        Slot(*form.span("words"), replace(Segment.plain(form["words"], place), has_references=True), string_of)
         for form in _FORM.finditer(text, text.index("|"), len(text) - 2)
         if has_letter(form["words"])
     ]

@@ -145,7 +145,8 @@ def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | No
     pieces = [part.piece for part in runs[0]]
     if not (has_letter(plain_text(pieces)) or has_inner_texts(pieces)):
         return None
-    return _Unit(source, Segment(with_icu_branches(pieces, place, escaped_xml), place, is_label=True))
+    segment = Segment(with_icu_branches(pieces, place, escaped_xml), place, is_label=True, has_references=True)
+    return _Unit(source, segment)
 
 
 def _language(variant: Element) -> str:

@@ -215,7 +215,7 @@ def _segment(xml: XmlText, source: Element, run: Sequence[InlinePart], place: st
     if _is_cdata(source):
         return tagged_segment(xml.whole_text(source), place, keeps_spaces=keeps_spaces)
     pieces = with_icu_branches([part.piece for part in run], place, escaped_xml)
-    return Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True)
+    return Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True, has_references=True)
 
 
 def _content(found: TranslatedSegment, *, is_cdata: bool) -> str:
