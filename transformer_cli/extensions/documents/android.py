@@ -235,6 +235,8 @@ class _Reading:
         if is_icu_message(text):
             return tagged_segment(self.unescaped(text), place)
         segment = tagged_segment(text, place)
+        if any(isinstance(piece, Markup) and piece.inner is not None for piece in segment.pieces):
+            return tagged_segment(self.unescaped(text), place)
         pieces = (self.unescaped(piece) if isinstance(piece, str) else piece for piece in segment.pieces)
         return replace(segment, pieces=tuple(filter(None, pieces)), is_label=False)
 

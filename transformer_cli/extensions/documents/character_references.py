@@ -52,11 +52,15 @@ def with_references(pieces: Sequence[Piece], written: Mapping[str, str]) -> tupl
     """
     if not written:
         return tuple(pieces)
-    signs = re.compile("|".join(rf"{re.escape(sign)}(?!#?\w+;)" if sign == "&" else re.escape(sign) for sign in written))
+    signs = re.compile(
+        "|".join(rf"{re.escape(sign)}(?!#?\w+;)" if sign == "&" else re.escape(sign) for sign in written)
+    )
     return tuple(
         signs.sub(lambda match: written[match[0]], piece) if isinstance(piece, str) else piece for piece in pieces
     )
 
 
 def _is_read(sign: str) -> bool:
-    return len(sign) == 1 and (sign in _SIGNS or sign.isalpha() or (ord(sign) >= 0xA0 and not "\ud800" <= sign <= "\udfff"))
+    return len(sign) == 1 and (
+        sign in _SIGNS or sign.isalpha() or (ord(sign) >= 0xA0 and not "\ud800" <= sign <= "\udfff")
+    )

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
+from transformer_cli.extensions.documents.character_encoding import DecodedText, declared_encoding, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.page_templates import (
     PartKind,
@@ -343,6 +343,12 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS, *, is_xhtml: bool
     tokens = options.watch.over(_tokens_of_page(content.text, is_xhtml=is_xhtml))
     reader = _Reader(content.text, list(tokens), options)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
+
+
+def read_page(text: str) -> SplicedDocument:
+    """A page whose text is known, such as a string of a program."""
+    reader = _Reader(text, list(_tokens_of_page(text, is_xhtml=False)), DEFAULTS)
+    return SplicedDocument(DecodedText(text), tuple(reader.slots), tuple(reader.edits))
 
 
 def slots_in_part(text: str, options: ReadingOptions) -> list[Slot]:
@@ -747,12 +753,16 @@ def _first_tags(tokens: Sequence[HtmlToken]) -> list[int]:
     return firsts
 
 
-def ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
-    """For the index of each start tag with an end tag, the index behind its end tag."""
+def ends_of_elements(tokens: Sequence[HtmlToken], *, is_page: bool = True) -> dict[int, int]:
+    """For the index of each start tag with an end tag, the index behind its end tag.
+
+    Args:
+        is_page: whether a page has them, where <link> has no end; in strings <link>here</link> is a tag that the program knows.
+    """
     opened: dict[str, list[int]] = {}
     ends = {}
     for index, token in enumerate(tokens):
-        if token.kind is TokenKind.START and token.name not in _VOID and not token.is_empty:
+        if token.kind is TokenKind.START and not (is_page and token.name in _VOID) and not token.is_empty:
             opened.setdefault(token.name, []).append(index)
         elif token.kind is TokenKind.END and opened.get(token.name):
             ends[opened[token.name].pop()] = index + 1

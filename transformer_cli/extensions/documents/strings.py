@@ -10,6 +10,7 @@ from itertools import chain, count
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.files_in_strings import file_in_string
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
     CODE,
@@ -533,10 +534,17 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True, quotes: 
     """
     if is_icu_message(text):
         return Segment(with_icu_branches([text], place, quotes=quotes), place, keeps_spaces)
+    if "<" in text and (file := file_in_string(text, partial(_slot_in_file, place))) is not None:
+        return Segment((file,), place, keeps_spaces)
     segment = replace(_tagged_segment(text, place, keeps_spaces=keeps_spaces), has_references=True)
     if "{{PLURAL:" not in text and "{{GENDER:" not in text:
         return segment
     return with_placeholders(segment, _FORMS, partial(_forms, place))
+
+
+def _slot_in_file(place: str, xml: XmlText, element: Element) -> Slot | None:
+    is_text = is_translated(xml.whole_text(element).strip(), (element.local,), ())
+    return slot_of_element(xml, element, place, element.local) if is_text else None
 
 
 def _forms(place: str, raw: str) -> InnerText:
@@ -627,16 +635,24 @@ def slot_of_element(
     return Slot(element.inner_start, element.inner_end, segment, written)
 
 
+_WITHOUT_TEXT = frozenset(["script", "style"])
+
+
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
     end_of_link = end_of_kept = -1
     tokens = list(html_tokens(text))
-    ends = ends_of_elements(tokens)
+    ends = ends_of_elements(tokens, is_page=False)
+    with_partner = {*ends, *(end - 1 for end in ends.values())}
     for index, token in enumerate(tokens):
         if token.start < end_of_kept:
             continue
         raw = text[token.start : token.end]
+        if (index in ends and token.name in _WITHOUT_TEXT) or raw.startswith("<!--"):
+            end_of_kept = tokens[ends.get(index, index + 1) - 1].end
+            yield InlinePart(Markup(Role.POINT, token.start, text[token.start : end_of_kept]), token.start, end_of_kept)
+            continue
         if index in ends and (token.name in CODE or is_kept_tag(raw)):
             end_of_kept = tokens[ends[index] - 1].end
             raw = text[token.start : end_of_kept]
@@ -650,7 +666,7 @@ def _parts(text: str) -> Iterator[InlinePart]:
             end_of_link = token.end
         is_tag = token.kind in (TokenKind.START, TokenKind.END)
         role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
-        if is_tag and is_inline_element(token.name):
+        if is_inline_element(token.name) or (index in with_partner and token.name not in BLOCKS):
             yield InlinePart(Markup(role, token.start, raw), token.start, token.end, token.name)
             continue
         if not is_tag or token.name not in BLOCKS:
