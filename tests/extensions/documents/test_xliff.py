@@ -434,7 +434,7 @@ def test_translate_no_counts_for_all_inside_unless_it_is_yes_there() -> None:
             'Red <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> car',
             'CAR <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> RED',
         ),
-        ("A &lt;b&gt; &amp; c", "C &amp; &lt;b&gt; A"),
+        ("A &lt; 5 &amp; dogs", "DOGS &amp; 5 &lt; A"),
     ],
 )
 def test_codes_of_xliff_2_move_with_their_words(source: str, target: str) -> None:

@@ -111,9 +111,21 @@ _FOREIGN = frozenset(["svg", "math"])
 def html_tokens(text: str, *, is_xhtml: bool = False) -> Iterator[HtmlToken]:
     """The tokens of an HTML text, in order, without gaps.
 
+    A link ends where another one begins, as browsers read it; there stands an end tag without characters.
+
     Args:
         is_xhtml: whether it is read as XML: with CDATA sections, and <title/> is a whole element.
     """
+    is_in_link = False
+    for token in _tokens(text, is_xhtml=is_xhtml):
+        if token.name == "a" and not is_xhtml:
+            if is_in_link and token.kind is TokenKind.START:
+                yield HtmlToken(TokenKind.END, token.start, token.start, "a")
+            is_in_link = token.kind is TokenKind.START
+        yield token
+
+
+def _tokens(text: str, *, is_xhtml: bool) -> Iterator[HtmlToken]:
     place = 0
     num_foreign = 0
     while match := _MARKUP.search(text, place):

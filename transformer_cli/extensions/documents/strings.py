@@ -542,6 +542,25 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True, quotes: 
     return with_placeholders(segment, _FORMS, partial(_forms, place))
 
 
+def segment_in_xml(pieces: Sequence[Piece], place: str, *, keeps_spaces: bool = False) -> Segment:
+    """The segment of the content of an element, which a program shows as a string; without elements in it, tags may be written as text: &lt;b&gt;."""
+    if any(isinstance(piece, Markup) for piece in pieces):
+        found = with_icu_branches(pieces, place, escaped_xml)
+        return Segment(found, place, keeps_spaces=keeps_spaces, is_label=True, has_references=True)
+    segment = tagged_segment(plain_text(pieces), place, keeps_spaces=keeps_spaces)
+    return replace(
+        segment, pieces=tuple(piece if isinstance(piece, str) else _in_xml(piece) for piece in segment.pieces)
+    )
+
+
+def _in_xml(tag: Markup) -> Markup:
+    inner = tag.inner
+    if inner is not None:
+        finish = inner.finish
+        inner = replace(inner, finish=lambda text: escaped_xml(finish(text)))
+    return tag._replace(raw=escaped_xml(tag.raw), inner=inner)
+
+
 def _slot_in_file(place: str, xml: XmlText, element: Element) -> Slot | None:
     is_text = is_translated(xml.whole_text(element).strip(), (element.local,), ())
     return slot_of_element(xml, element, place, element.local) if is_text else None
