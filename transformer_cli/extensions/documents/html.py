@@ -74,6 +74,14 @@ class HtmlToken(NamedTuple):
     is_empty: bool = False
     """Of a START: whether it is a whole element, such as <a id="x"/> in XHTML."""
 
+    @property
+    def is_implied(self) -> bool:
+        """Whether it is the end tag of a link that the text lacks, without characters."""
+        return self.start == self.end and self.kind is TokenKind.END
+
+
+IMPLIED_END = "</a>"
+"""How the end tag of a link that the text lacks is written in a translation."""
 
 _DECIMAL_REFERENCE = re.compile(r"&#0*([0-9]{1,8})[0-9]*")
 
@@ -122,6 +130,8 @@ def html_tokens(text: str, *, is_xhtml: bool = False) -> Iterator[HtmlToken]:
             if is_in_link and token.kind is TokenKind.START:
                 yield HtmlToken(TokenKind.END, token.start, token.start, "a")
             is_in_link = token.kind is TokenKind.START
+        elif token.name in BLOCKS and token.name != "br":
+            is_in_link = False
         yield token
 
 
@@ -194,7 +204,7 @@ def _tokens_of_page(text: str, *, is_xhtml: bool) -> Iterator[HtmlToken]:
                 yield HtmlToken(TokenKind.TEXT, place, start)
             yield HtmlToken(_KINDS_OF_PARTS[kind], start, end)
             place = end
-        if place < token.end:
+        if place < token.end or token.is_implied:
             yield token._replace(start=place)
 
 
@@ -660,7 +670,7 @@ class _Reader:
         self._sentence.add(text)
 
     def _add(self, role: Role, start: int, end: int, name: str = "") -> None:
-        piece = Markup(role, start, self._text[start:end], start)
+        piece = Markup(role, start, self._text[start:end] or (IMPLIED_END if name == "a" else ""), start)
         self._run.append(InlinePart(piece, start, end, name))
 
     def _flush(self) -> None:

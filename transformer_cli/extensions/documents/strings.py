@@ -14,6 +14,7 @@ from transformer_cli.extensions.documents.files_in_strings import file_in_string
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
     CODE,
+    IMPLIED_END,
     TokenKind,
     ends_of_elements,
     html_tokens,
@@ -667,7 +668,7 @@ def _parts(text: str) -> Iterator[InlinePart]:
     for index, token in enumerate(tokens):
         if token.start < end_of_kept:
             continue
-        raw = text[token.start : token.end]
+        raw = text[token.start : token.end] or IMPLIED_END
         if (index in ends and token.name in _WITHOUT_TEXT) or raw.startswith("<!--"):
             end_of_kept = tokens[ends.get(index, index + 1) - 1].end
             yield InlinePart(Markup(Role.POINT, token.start, text[token.start : end_of_kept]), token.start, end_of_kept)
