@@ -337,6 +337,7 @@ def test_references_are_read_as_characters_and_written_again(name: str, around: 
         ("I can&rsquo;t see the caf&eacute;.", "I can't see the café."),
         ("He doesn&#x27;t &amp; won&apos;t", "He doesn't & won't"),
         ("{n, plural, other {They don&rsquo;t}}", "They don't"),
+        ("{n, plural, other {They don&#39;t}}", "They don't"),
         ("write &amp;copy; for &copy;", "write &amp;copy; for ©"),
         ("Tom & Jerry &amp; the dog", "Tom & Jerry &amp; the dog"),
         ("a &#123;x} dog", "a &#123;x} dog"),

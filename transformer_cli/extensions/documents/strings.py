@@ -468,7 +468,7 @@ def _texts(value: str, start: int, end: int, *, is_plural: bool, depth: int) -> 
         elif value[at] == "}":
             raise ValueError("a brace closes nothing")
         else:
-            if value[at] == "#" and is_plural:
+            if value[at] == "#" and is_plural and value[at - 1] != "&":  # no &#39;
                 text.words.append((at, at + 1))
             at += 1
     yield text
