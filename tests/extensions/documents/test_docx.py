@@ -646,3 +646,25 @@ def test_the_numbers_of_several_levels_move_together() -> None:
 def test_tips_watermarks_and_descriptions_of_tables_are_translated(paragraph: str, expected: str) -> None:
     assert expected in result(paragraph)
     assert "x.png" in result(paragraph) or "x.png" not in paragraph
+
+
+def test_building_blocks_which_no_page_shows_stay_whole() -> None:
+    blocks = body("<w:p>" + run("The dog") + "</w:p>")
+    given = docx(run("The cat"), **{"glossary/document": blocks})
+    parts = unpacked(done(read_docx(given)).data)
+    assert parts["word/glossary/document.xml"] == blocks
+    assert "THE CAT" in parts["word/document.xml"]
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "wanted"),
+    [
+        (run("A pre-") + run("war", BOLD) + run(" house"), "A PRE-WAR HOUSE"),
+        (run("An ") + run("un", BOLD) + run("happy dog"), "AN UNHAPPY DOG"),
+        (run("An X-") + run("ray", BOLD) + run(" here"), "AN X-RAY HERE"),
+    ],
+)
+def test_a_format_of_a_part_of_a_word_divides_no_word(paragraph: str, wanted: str) -> None:
+    [found] = shown(result(paragraph))
+    assert "".join(text for _, text in found) == wanted
+    assert any(formats for formats, _ in found)

@@ -660,3 +660,15 @@ def test_no_word_moves_behind_a_tag_whose_quotation_mark_is_not_closed() -> None
     assert translated(read_html(text.encode()), REVERSED) == 'DOG THE <a href="x>HERE SLEEPS'
     text = 'the dog <img alt="the cat> sleeps'
     assert translated(read_html(text.encode()), REVERSED) == 'DOG THE <img alt="the cat> SLEEPS'
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("<p>A man <a href=x>dog<a href=y>cat</a></p>", "<p><a href=x>DOG</a> MAN A<a href=y>CAT</a></p>"),
+        ("<p><a href=x>Two dogs <a href=y>a cat</a></p>", "<p><a href=y>CAT A</a> <a href=x>DOGS TWO</a></p>"),
+        ("<p><a name=x>Dogs.</p><p>A <a href=y>cat</a></p>", "<p><a name=x>DOGS.</p><p><a href=y>CAT</a> A</p>"),
+    ],
+)
+def test_a_link_ends_where_another_one_begins(text: str, written: str) -> None:
+    assert translated(read_html(text.encode()), REVERSED) == written

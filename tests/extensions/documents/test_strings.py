@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import polib
 import pytest
 
+from transformer_cli.extensions.documents.files_in_strings import NOT_READ
 from transformer_cli.extensions.documents.formats import (
     ReadingOptions,
     format_named,
@@ -300,3 +301,91 @@ def test_a_tag_without_an_end_keeps_no_words() -> None:
     text = "the <span translate='no'>red house"
     assert "RED HOUSE" in translated(read_json(json.dumps({"a": text}).encode()))
     assert translated(read_document(text.encode(), format_named("md"))) == "THE <span translate='no'>RED HOUSE"
+
+
+@pytest.mark.parametrize(
+    ("name", "around"),
+    [
+        ("json", '{{"a": "{}"}}'),
+        ("yaml", 'a: "{}"\n'),
+        ("strings", '"a" = "{}";\n'),
+        ("properties", "a={}\n"),
+        ("android", '<resources><string name="a"><![CDATA[{}]]></string></resources>'),
+        ("srt", "1\n00:00:01,000 --> 00:00:09,000\n{}\n"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("I can&rsquo;t go", "I CAN&rsquo;T GO"),
+        ("I don&#39;t go", "I DON&#39;T GO"),
+        ("Tom &amp; 5 &lt; 6", "TOM &amp; 5 &lt; 6"),
+        ("See &brandShortName; it", "SEE &brandShortName; IT"),
+        ("two&nbsp;dogs", "TWO DOGS"),
+    ],
+)
+def test_references_are_read_as_characters_and_written_again(name: str, around: str, text: str, written: str) -> None:
+    document = read_document(around.format(text).encode(), format_named(name), ReadingOptions(language="en"))
+    found = done(document)
+    assert found.data.decode() == around.format(written)
+    assert not found.doubts
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("I can&rsquo;t see the caf&eacute;.", "I can't see the café."),
+        ("He doesn&#x27;t &amp; won&apos;t", "He doesn't & won't"),
+        ("{n, plural, other {They don&rsquo;t}}", "They don't"),
+        ("{n, plural, other {They don&#39;t}}", "They don't"),
+        ("write &amp;copy; for &copy;", "write &amp;copy; for ©"),
+        ("Tom & Jerry &amp; the dog", "Tom & Jerry &amp; the dog"),
+        ("a &#123;x} dog", "a &#123;x} dog"),
+    ],
+)
+def test_the_translator_reads_characters_in_place_of_references(text: str, read: str) -> None:
+    seen: list[str] = []
+
+    class Reader(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            seen.extend(asked.text for asked in texts)
+            return super().translate(texts)
+
+    translated(read_json(json.dumps({"a": text}).encode()), Reader())
+    assert seen[0] == read
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (
+            "<?xml version='1.0'?><root><name lang='en'>a dog</name><item>The cat sleeps.</item></root>",
+            "<?xml version='1.0'?><root><name lang='en'>DOG A</name><item>SLEEPS. CAT THE</item></root>",
+        ),
+        ("<root><name>a dog</name><type>red</type></root>", "<root><name>DOG A</name><type>red</type></root>"),
+        (
+            "<!DOCTYPE html><html><head><style>a {b: c}</style></head><body><p>The dog</p><script>var cat = 1;</script></body></html>",
+            "<!DOCTYPE html><html><head><style>a {b: c}</style></head><body><p>DOG THE</p><script>var cat = 1;</script></body></html>",
+        ),
+        ("<style>.dog {color: red}</style><p>A dog</p>", "<style>.dog {color: red}</style><p>DOG A</p>"),
+        ("<bold>Two dogs</bold>", "<bold>DOGS TWO</bold>"),
+        ("Read <link>here now</link>", "<link>NOW HERE</link> READ"),
+        ("A dog<!-- a cat -->", "DOG A<!-- a cat -->"),
+    ],
+)
+def test_a_string_that_is_a_file_or_has_tags_of_the_program_stays_well_formed(text: str, written: str) -> None:
+    assert json.loads(translated(read_json(json.dumps({"a": text}).encode()), REVERSED))["a"] == written
+
+
+@pytest.mark.parametrize(
+    "text", ["<?xml version='1.0'?><a>A <x>cat</x> dog</a>", "<?xml version='1.0'?><a><p>A dog</p>"]
+)
+def test_a_file_in_a_string_whose_texts_cannot_be_told_stays_and_is_named(text: str) -> None:
+    found = done(read_json(json.dumps({"a": text}).encode()))
+    assert json.loads(found.data)["a"] == text
+    assert [doubt.reason for doubt in found.doubts] == [NOT_READ]
+
+
+def test_names_below_keys_of_schemas_stay() -> None:
+    given = {"$type": "dog house", "$ref": "The Dog", "$schema": "Big", "__typename": "Dog", "$price": "Price"}
+    assert json.loads(translated(read_json(json.dumps(given).encode()))) == given | {"$price": "PRICE"}

@@ -248,3 +248,15 @@ def test_a_column_of_translations_that_cannot_be_is_refused(columns: str) -> Non
 def test_a_name_with_an_equals_sign_is_a_name() -> None:
     document = read_csv(b"a=b,c\none,two\n", ReadingOptions(columns=("a=b",)))
     assert done(document, UPPER).data == b"a=b,c\nONE,two\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "columns", "written"),
+    [
+        ("A report\nid;text\n1;dog\n2;a, cat\n", ("2",), "A report\nid;TEXT\n1;DOG\n2;A, CAT\n"),
+        ("a,b\n1,x,dog\n2,y,cat\n", ("3",), "a,b\n1,x,DOG\n2,y,CAT\n"),
+        ("a,b\n1,x,dog\n2,y\n", ("3=it",), "a,b,,it\n1,x,dog,DOG\n2,y,,\n"),
+    ],
+)
+def test_columns_behind_a_short_first_row_are_read(data: str, columns: tuple[str, ...], written: str) -> None:
+    assert translated(read_csv(data.encode(), ReadingOptions(columns))) == written

@@ -164,6 +164,8 @@ class WithoutBrackets(WordByWord):
         ("The dog (the big one) sleeps.", "THE DOG (THE BIG ONE) SLEEPS."),
         ("Look at the house (see the garden)!", "LOOK AT THE HOUSE (SEE THE GARDEN)!"),
         ("I (we) like books [not films].", "I (WE) LIKE BOOKS [NOT FILMS]."),
+        ("The dog (big ones sleep.", "THE DOG (BIG ONES SLEEP."),
+        ("The dog] sleeps.", "THE DOG] SLEEPS."),
         ("The house (with {num} rooms (or more)) is red.", "THE HOUSE (WITH {num} ROOMS (OR MORE)) IS RED."),
     ],
 )

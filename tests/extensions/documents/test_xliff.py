@@ -434,7 +434,7 @@ def test_translate_no_counts_for_all_inside_unless_it_is_yes_there() -> None:
             'Red <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> car',
             'CAR <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> RED',
         ),
-        ("A &lt;b&gt; &amp; c", "C &amp; &lt;b&gt; A"),
+        ("A &lt; 5 &amp; dogs", "DOGS &amp; 5 &lt; A"),
     ],
 )
 def test_codes_of_xliff_2_move_with_their_words(source: str, target: str) -> None:
@@ -581,3 +581,7 @@ def test_lines_of_plain_text_that_begin_at_the_edge_stay_lines(source: str, of_f
     text = re.sub(r'(?:datatype|original)="[^"]*" ?', "", xliff(unit(source))).replace("<file ", f"<file {of_file} ")
     [segment] = read_xliff(text.encode()).segments
     assert segment.keeps_spaces is keeps
+
+
+def test_tags_written_as_text_move_with_their_words_and_divide_no_word() -> None:
+    assert target_of("An &lt;b&gt;un&lt;/b&gt;happy dog&amp;#39;s") == "DOG&amp;#39;S &lt;b&gt;UNHAPPY&lt;/b&gt; AN"

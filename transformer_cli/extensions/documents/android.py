@@ -194,7 +194,7 @@ def _slot(xml: XmlText, run: list[InlinePart], reading: "_Reading", name: str, p
         pieces = tuple(piece for part in run for piece in reading.pieces(part, start, end))
         if not has_letter(plain_text(pieces)):
             return None
-        segment = Segment(pieces, place, keeps_spaces=True)
+        segment = Segment(pieces, place, keeps_spaces=True, has_references=True)
         return Slot(start, end, segment, partial(_as_xml, is_quoted=is_quoted))
     segment = reading.tagged(unescaped_xml(raw), place)
     if not holds_text(segment, name):
@@ -235,6 +235,8 @@ class _Reading:
         if is_icu_message(text):
             return tagged_segment(self.unescaped(text), place)
         segment = tagged_segment(text, place)
+        if any(isinstance(piece, Markup) and piece.inner is not None for piece in segment.pieces):
+            return tagged_segment(self.unescaped(text), place)
         pieces = (self.unescaped(piece) if isinstance(piece, str) else piece for piece in segment.pieces)
         return replace(segment, pieces=tuple(filter(None, pieces)), is_label=False)
 

@@ -57,7 +57,7 @@ _PAGES = (".html", ".htm", ".xhtml")
 def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     """A DOCX file.
 
-    Text that was deleted or moved away under "track changes" stays, and so do comments.
+    Text that was deleted or moved away under "track changes" stays, and so do comments and building blocks (the glossary of Word), which no page shows.
 
     Raises:
         DataError: it is no DOCX file, or is damaged, encrypted, too large, or made to harm.

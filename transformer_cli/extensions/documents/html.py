@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
+from transformer_cli.extensions.documents.character_encoding import DecodedText, declared_encoding, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.page_templates import (
     PartKind,
@@ -74,6 +74,14 @@ class HtmlToken(NamedTuple):
     is_empty: bool = False
     """Of a START: whether it is a whole element, such as <a id="x"/> in XHTML."""
 
+    @property
+    def is_implied(self) -> bool:
+        """Whether it is the end tag of a link that the text lacks, without characters."""
+        return self.start == self.end and self.kind is TokenKind.END
+
+
+IMPLIED_END = "</a>"
+"""How the end tag of a link that the text lacks is written in a translation."""
 
 _DECIMAL_REFERENCE = re.compile(r"&#0*([0-9]{1,8})[0-9]*")
 
@@ -111,9 +119,23 @@ _FOREIGN = frozenset(["svg", "math"])
 def html_tokens(text: str, *, is_xhtml: bool = False) -> Iterator[HtmlToken]:
     """The tokens of an HTML text, in order, without gaps.
 
+    A link ends where another one begins, as browsers read it; there stands an end tag without characters.
+
     Args:
         is_xhtml: whether it is read as XML: with CDATA sections, and <title/> is a whole element.
     """
+    is_in_link = False
+    for token in _tokens(text, is_xhtml=is_xhtml):
+        if token.name == "a" and not is_xhtml:
+            if is_in_link and token.kind is TokenKind.START:
+                yield HtmlToken(TokenKind.END, token.start, token.start, "a")
+            is_in_link = token.kind is TokenKind.START
+        elif token.name in BLOCKS and token.name != "br":
+            is_in_link = False
+        yield token
+
+
+def _tokens(text: str, *, is_xhtml: bool) -> Iterator[HtmlToken]:
     place = 0
     num_foreign = 0
     while match := _MARKUP.search(text, place):
@@ -182,7 +204,7 @@ def _tokens_of_page(text: str, *, is_xhtml: bool) -> Iterator[HtmlToken]:
                 yield HtmlToken(TokenKind.TEXT, place, start)
             yield HtmlToken(_KINDS_OF_PARTS[kind], start, end)
             place = end
-        if place < token.end:
+        if place < token.end or token.is_implied:
             yield token._replace(start=place)
 
 
@@ -343,6 +365,12 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS, *, is_xhtml: bool
     tokens = options.watch.over(_tokens_of_page(content.text, is_xhtml=is_xhtml))
     reader = _Reader(content.text, list(tokens), options)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
+
+
+def read_page(text: str) -> SplicedDocument:
+    """A page whose text is known, such as a string of a program."""
+    reader = _Reader(text, list(_tokens_of_page(text, is_xhtml=False)), DEFAULTS)
+    return SplicedDocument(DecodedText(text), tuple(reader.slots), tuple(reader.edits))
 
 
 def slots_in_part(text: str, options: ReadingOptions) -> list[Slot]:
@@ -642,7 +670,7 @@ class _Reader:
         self._sentence.add(text)
 
     def _add(self, role: Role, start: int, end: int, name: str = "") -> None:
-        piece = Markup(role, start, self._text[start:end], start)
+        piece = Markup(role, start, self._text[start:end] or (IMPLIED_END if name == "a" else ""), start)
         self._run.append(InlinePart(piece, start, end, name))
 
     def _flush(self) -> None:
@@ -747,12 +775,16 @@ def _first_tags(tokens: Sequence[HtmlToken]) -> list[int]:
     return firsts
 
 
-def ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
-    """For the index of each start tag with an end tag, the index behind its end tag."""
+def ends_of_elements(tokens: Sequence[HtmlToken], *, is_page: bool = True) -> dict[int, int]:
+    """For the index of each start tag with an end tag, the index behind its end tag.
+
+    Args:
+        is_page: whether a page has them, where <link> has no end; in strings <link>here</link> is a tag that the program knows.
+    """
     opened: dict[str, list[int]] = {}
     ends = {}
     for index, token in enumerate(tokens):
-        if token.kind is TokenKind.START and token.name not in _VOID and not token.is_empty:
+        if token.kind is TokenKind.START and not (is_page and token.name in _VOID) and not token.is_empty:
             opened.setdefault(token.name, []).append(index)
         elif token.kind is TokenKind.END and opened.get(token.name):
             ends[opened[token.name].pop()] = index + 1

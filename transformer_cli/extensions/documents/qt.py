@@ -94,7 +94,7 @@ def _segment(xml: XmlText, source: Element, place: str) -> Segment | None:
         pieces.append(part.piece)
         if isinstance(part.piece, Markup) and _WHITE_SPACE.search(part.piece.raw):
             pieces.append(DIVISION)
-    return Segment(tuple(merged(pieces)), place, keeps_spaces=True)
+    return Segment(tuple(merged(pieces)), place, keeps_spaces=True, has_references=True)
 
 
 def _slot(

@@ -84,6 +84,8 @@ class Segment:
     """Whether & or _ in it may mark a key, as in the labels of programs."""
     is_of_qt: bool = False
     """Whether it is a label as Qt reads it, where & also marks a key inside a word of small letters."""
+    has_references: bool = False
+    """Whether &eacute; in it is read as the character that it means, as in the strings of programs; the pieces have it as it is."""
 
     @classmethod
     def plain(cls, text: str, place: str, *, keeps_spaces: bool = True) -> "Segment":

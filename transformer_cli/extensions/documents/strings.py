@@ -10,9 +10,11 @@ from itertools import chain, count
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.files_in_strings import file_in_string
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
     CODE,
+    IMPLIED_END,
     TokenKind,
     ends_of_elements,
     html_tokens,
@@ -103,6 +105,11 @@ _KEY_FOR_PROGRAMS = re.compile(
     r"|role|target|rel|charset|encoding|class|slug|icon|layout)",
     re.IGNORECASE,
 )
+# Of JSON Schema, JSON-LD, GraphQL and databases: whatever their values look like, programs look them up.
+_KEY_OF_SCHEMA = re.compile(
+    r"\$(?:anchor|binary|class|comment|date|dynamic(?:Anchor|Ref)|extends|id|import|include|key|kind|model|namespace|oid|ref|regex"
+    r"|schema|type|uu?id|version|vocabulary)|__typename|_(?:id|key|ref|type)|xsi:type"
+)
 _KEY_OF_CLASSES = re.compile(r"(?:.*(?:[_-]|(?-i:[a-z\d](?=[IC]))))?(?:icon|class(?:es|[_-]?names?)?)", re.IGNORECASE)
 
 # Formats of dates for programs, such as %Y-%m-%d, DD/MM/YYYY, yyyyMMdd and EEEE: fields between signs, each of one letter.
@@ -129,6 +136,8 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     if patterns:
         return is_chosen(path, patterns)
     key = next((key for key in reversed(path) if isinstance(key, str)), "")
+    if _KEY_OF_SCHEMA.fullmatch(key):
+        return False
     for_program = _KEY_FOR_PROGRAMS.fullmatch(key)
     name = _NAME_WITH_NUMBER if key.casefold() == "slug" else _NAME
     if for_program and name.fullmatch(value) and value.casefold() != for_program["last"].casefold():
@@ -419,7 +428,7 @@ def _icu_segment(
             pieces.append(Markup(Role.WORD, start, message[start:end], start))
         at = end
     kept = tuple(piece for piece in pieces if piece)
-    return Segment(kept, place, True) if has_letter(plain_text(kept)) else None
+    return Segment(kept, place, True, has_references=True) if has_letter(plain_text(kept)) else None
 
 
 def _with_apostrophes(apostrophe: str, found: TranslatedSegment) -> str:
@@ -459,7 +468,7 @@ def _texts(value: str, start: int, end: int, *, is_plural: bool, depth: int) -> 
         elif value[at] == "}":
             raise ValueError("a brace closes nothing")
         else:
-            if value[at] == "#" and is_plural:
+            if value[at] == "#" and is_plural and value[at - 1] != "&":  # no &#39;
                 text.words.append((at, at + 1))
             at += 1
     yield text
@@ -526,10 +535,36 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True, quotes: 
     """
     if is_icu_message(text):
         return Segment(with_icu_branches([text], place, quotes=quotes), place, keeps_spaces)
-    segment = _tagged_segment(text, place, keeps_spaces=keeps_spaces)
+    if "<" in text and (file := file_in_string(text, partial(_slot_in_file, place))) is not None:
+        return Segment((file,), place, keeps_spaces)
+    segment = replace(_tagged_segment(text, place, keeps_spaces=keeps_spaces), has_references=True)
     if "{{PLURAL:" not in text and "{{GENDER:" not in text:
         return segment
     return with_placeholders(segment, _FORMS, partial(_forms, place))
+
+
+def segment_in_xml(pieces: Sequence[Piece], place: str, *, keeps_spaces: bool = False) -> Segment:
+    """The segment of the content of an element, which a program shows as a string; without elements in it, tags may be written as text: &lt;b&gt;."""
+    if any(isinstance(piece, Markup) for piece in pieces):
+        found = with_icu_branches(pieces, place, escaped_xml)
+        return Segment(found, place, keeps_spaces=keeps_spaces, is_label=True, has_references=True)
+    segment = tagged_segment(plain_text(pieces), place, keeps_spaces=keeps_spaces)
+    return replace(
+        segment, pieces=tuple(piece if isinstance(piece, str) else _in_xml(piece) for piece in segment.pieces)
+    )
+
+
+def _in_xml(tag: Markup) -> Markup:
+    inner = tag.inner
+    if inner is not None:
+        finish = inner.finish
+        inner = replace(inner, finish=lambda text: escaped_xml(finish(text)))
+    return tag._replace(raw=escaped_xml(tag.raw), inner=inner)
+
+
+def _slot_in_file(place: str, xml: XmlText, element: Element) -> Slot | None:
+    is_text = is_translated(xml.whole_text(element).strip(), (element.local,), ())
+    return slot_of_element(xml, element, place, element.local) if is_text else None
 
 
 def _forms(place: str, raw: str) -> InnerText:
@@ -539,7 +574,7 @@ def _forms(place: str, raw: str) -> InnerText:
     whole = rf"|\g<number>{found['before'] or ''}\g<words>{found['after']}"
     text = f"{found['name']}{_FORM.sub(whole, found['forms'])}}}}}"
     slots = [
-        Slot(*form.span("words"), Segment.plain(form["words"], place), string_of)
+        Slot(*form.span("words"), replace(Segment.plain(form["words"], place), has_references=True), string_of)
         for form in _FORM.finditer(text, text.index("|"), len(text) - 2)
         if has_letter(form["words"])
     ]
@@ -620,16 +655,24 @@ def slot_of_element(
     return Slot(element.inner_start, element.inner_end, segment, written)
 
 
+_WITHOUT_TEXT = frozenset(["script", "style"])
+
+
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
     end_of_link = end_of_kept = -1
     tokens = list(html_tokens(text))
-    ends = ends_of_elements(tokens)
+    ends = ends_of_elements(tokens, is_page=False)
+    with_partner = {*ends, *(end - 1 for end in ends.values())}
     for index, token in enumerate(tokens):
         if token.start < end_of_kept:
             continue
-        raw = text[token.start : token.end]
+        raw = text[token.start : token.end] or IMPLIED_END
+        if (index in ends and token.name in _WITHOUT_TEXT) or raw.startswith("<!--"):
+            end_of_kept = tokens[ends.get(index, index + 1) - 1].end
+            yield InlinePart(Markup(Role.POINT, token.start, text[token.start : end_of_kept]), token.start, end_of_kept)
+            continue
         if index in ends and (token.name in CODE or is_kept_tag(raw)):
             end_of_kept = tokens[ends[index] - 1].end
             raw = text[token.start : end_of_kept]
@@ -643,7 +686,7 @@ def _parts(text: str) -> Iterator[InlinePart]:
             end_of_link = token.end
         is_tag = token.kind in (TokenKind.START, TokenKind.END)
         role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
-        if is_tag and is_inline_element(token.name):
+        if is_inline_element(token.name) or (index in with_partner and token.name not in BLOCKS):
             yield InlinePart(Markup(role, token.start, raw), token.start, token.end, token.name)
             continue
         if not is_tag or token.name not in BLOCKS:

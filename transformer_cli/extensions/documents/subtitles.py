@@ -369,8 +369,8 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
             pieces += member.pieces
         if has_letter(plain_text(pieces)):
             place = f"line {lines.number_at(members[0].start)}"
-            segment = options.watch.counted(Segment(tuple(merged(pieces)), place, has_sounds=True))
-            groups.append(_Group(tuple(members), segment))
+            segment = Segment(tuple(merged(pieces)), place, has_sounds=True, has_references=is_srt)
+            groups.append(_Group(tuple(members), options.watch.counted(segment)))
     ends = _LINE_END.search(content.text)
     return Subtitles(content, is_srt, tuple(groups), cues, repeats, "\n" if ends is None else ends[0])
 

@@ -70,17 +70,18 @@ def _read_table(data: bytes, options: ReadingOptions, delimiter_of: Callable[[st
     numbers, rows = list(numbered), list(numbered.values())
     if not rows:
         return SplicedDocument(content, ())
-    names = [cell.value.strip() for cell in rows[0]]
+    width = _width(rows, options.columns)
+    names = [*(cell.value.strip() for cell in rows[0]), *[""] * (width - len(rows[0]))]
     ways = _ways(names, options.columns, has_trust=options.has_trust)
     if options.has_trust:
-        ways = _with_marks(ways, rows)
+        ways = _with_marks(ways, rows, names)
     if options.has_trust and not options.is_repeated and all(way.trust is None for way in ways):
         logger.warning(
             "--mark: no column of marks is written, because the columns are translated in their place; "
             "messages name the texts that are not green; with --columns SOURCE=TARGET there is one"
         )
     if not options.is_repeated:
-        _warn_of_longer_rows(numbered, delimiter)
+        _warn_of_longer_rows(numbered, delimiter, width)
     # Columns with names have a first row that is not translated.
     has_names = any(not way.has_number for way in ways)
     copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names)
@@ -111,9 +112,15 @@ def _rows(text: str, delimiter: str, watch: ReadingWatch, start: int) -> dict[in
     return {number: row for number, row in rows if len(row) > 1 or row[0].value}
 
 
-def _warn_of_longer_rows(rows: Mapping[int, Sequence[Cell]], delimiter: str) -> None:
-    """Name the rows with more cells than the first row: one of their texts may be divided."""
-    width = len(next(iter(rows.values())))
+def _width(rows: Sequence[Sequence[Cell]], wanted: Sequence[str]) -> int:
+    """How many columns a table has: the cells of its first row; those of its longest row, if a person counts further."""
+    first, longest = len(rows[0]), max(map(len, rows))
+    numbers = (int(one) for each in wanted for one in each.split("=", 1) if one.strip().isdecimal())
+    return longest if any(first < number <= longest for number in numbers) else first
+
+
+def _warn_of_longer_rows(rows: Mapping[int, Sequence[Cell]], delimiter: str, width: int) -> None:
+    """Name the rows with more cells than the table has columns: one of their texts may be divided."""
     longer = [(number, row) for number, row in rows.items() if len(row) > width]
     sign = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(delimiter, delimiter)
     for number, row in longer[:_MOST_WARNINGS]:
@@ -271,13 +278,17 @@ def _encloses(text: str, start: int, closing: int, num_before: int, width: int |
 
 
 def _delimiter(text: str) -> str:
-    """The sign that separates the cells of the first row; of several, the one that stands there most often."""
-    shown = _QUOTED_CELL.sub("x", text[:_SAMPLE])
+    """The sign that separates the cells of the first row; of several, the one that stands there most often.
+
+    A title above a table has none; there it is the sign that stands equally often in all other rows.
+    """
+    lines = _LINE_END.split(_QUOTED_CELL.sub("x", text[:_SAMPLE]))
     try:
-        dialect = csv.Sniffer().sniff(re.split(r"[\r\n]", shown, maxsplit=1)[0], _DELIMITERS)
+        return csv.Sniffer().sniff(lines[0], _DELIMITERS).delimiter
     except csv.Error:
-        return ","
-    return dialect.delimiter
+        whole = [line for line in lines[1 : len(lines) - (len(text) > _SAMPLE)] if line]
+        numbers = {sign: {line.count(sign) for line in whole} for sign in _DELIMITERS}
+        return next((sign for sign, found in numbers.items() if len(found) == 1 and found != {0}), ",")
 
 
 def _ways(names: Sequence[str], wanted: Sequence[str], *, has_trust: bool) -> list[_Way]:
@@ -312,9 +323,8 @@ def _ways(names: Sequence[str], wanted: Sequence[str], *, has_trust: bool) -> li
     return found
 
 
-def _with_marks(ways: Sequence[_Way], rows: Sequence[Sequence[Cell]]) -> list[_Way]:
+def _with_marks(ways: Sequence[_Way], rows: Sequence[Sequence[Cell]], names: Sequence[str]) -> list[_Way]:
     """The ways with their columns of marks: directly behind a new column, else where the table has them, or at the end."""
-    names = [cell.value.strip() for cell in rows[0]]
     width = max(len(names), *(way.target + 2 for way in ways if way.new_name), 0)
     num_old = sum(way.target != way.source and not way.new_name for way in ways)
     found = list[_Way]()

@@ -17,7 +17,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
 )
-from transformer_cli.extensions.documents.strings import with_icu_branches
+from transformer_cli.extensions.documents.strings import segment_in_xml
 from transformer_cli.extensions.documents.xml import (
     LINE_BREAKS,
     Element,
@@ -145,7 +145,7 @@ def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | No
     pieces = [part.piece for part in runs[0]]
     if not (has_letter(plain_text(pieces)) or has_inner_texts(pieces)):
         return None
-    return _Unit(source, Segment(with_icu_branches(pieces, place, escaped_xml), place, is_label=True))
+    return _Unit(source, segment_in_xml(pieces, place))
 
 
 def _language(variant: Element) -> str:

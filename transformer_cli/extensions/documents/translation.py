@@ -11,6 +11,7 @@ from typing import NamedTuple
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.translation import BY_GLOSSARY, BY_MEMORY, Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.character_references import with_references, without_references
 from transformer_cli.extensions.documents.inline_text import (
     DIVISION,
     InlineText,
@@ -340,9 +341,15 @@ class _SegmentInWork:
     """The texts inside each markup that has some, by its number."""
     has_text_as_markup: bool = False
     """Whether text of the segment moves as markup: placeholders that touch words, and statements of templates."""
+    references: Mapping[str, str] = field(default_factory=dict)
+    """How characters of the text are written, where the segment has references to them."""
 
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
+        if segment.has_references:
+            pieces, references = without_references(segment.pieces)
+            read = replace(segment, pieces=pieces, has_references=False)
+            return replace(cls.of(read, translator), segment=segment, references=references)
         inner = {
             piece.number: tuple(cls.of(each, translator) for each in piece.inner.document.segments)
             for piece in segment.pieces
@@ -364,8 +371,8 @@ class _SegmentInWork:
                 return replace(cls.of(replace(segment, pieces=spaced), translator), segment=segment)
         divided = _Initial.of(segment.pieces)
         if divided is not None:
-            initial, pieces = divided
-            plain = cls._of(replace(segment, pieces=pieces), translator)
+            initial, rest = divided
+            plain = cls._of(replace(segment, pieces=rest), translator)
             return replace(plain, segment=segment, initial=initial)
         raws = (piece if isinstance(piece, str) else piece.raw for piece in segment.pieces)
         apart = with_statements_apart(segment) if any(map(MAY_BE_PART.search, raws)) else segment
@@ -538,7 +545,7 @@ class _SegmentInWork:
         if self.has_text_as_markup:
             written = [piece.raw if is_text_as_markup(piece) else piece for piece in written]
             written = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in written]
-        return TranslatedSegment(tuple(merged(written)), doubts)
+        return TranslatedSegment(with_references(merged(written), self.references), doubts)
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:

@@ -410,7 +410,7 @@ def with_kept_spans(
         if answer.is_from_memory:
             continue
         has_spans = _promise(asked.text, answer.spans_of_terms).is_kept_by(answer.text)
-        brackets = lost_brackets(asked.text, answer.text)
+        brackets = lost_brackets(asked.text, answer.text) or _lost_without_partner(asked.text, answer.text)
         if brackets or not has_spans:
             broken[asked] = _pieces(asked.text, brackets)
     # A model that has seen whole sentences only may read part of one without a full stop as a question.
@@ -531,6 +531,12 @@ def _unbalanced(text: str) -> list[int]:
     partners = partners_of_brackets(visible, 0, len(visible))
     signs = (*BRACKETS, *BRACKETS.values())
     return [at for at, sign in enumerate(visible) if sign in signs and at not in partners]
+
+
+def _lost_without_partner(text: str, translation: str) -> list[int]:
+    """The places of the brackets of a text without a partner, if its translation has fewer of one of them."""
+    alone = [] if translation == text else _unbalanced(text)
+    return alone if any(translation.count(text[at]) < text.count(text[at]) for at in alone) else []
 
 
 def _taken_away(text: str, place: int) -> list[_Insertion]:

@@ -19,9 +19,9 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.extensions.documents.strings import (
+    segment_in_xml,
     string_of,
     tagged_segment,
-    with_icu_branches,
 )
 from transformer_cli.extensions.documents.xml import (
     LINE_BREAKS,
@@ -214,8 +214,7 @@ def _is_cdata(source: Element) -> bool:
 def _segment(xml: XmlText, source: Element, run: Sequence[InlinePart], place: str, *, keeps_spaces: bool) -> Segment:
     if _is_cdata(source):
         return tagged_segment(xml.whole_text(source), place, keeps_spaces=keeps_spaces)
-    pieces = with_icu_branches([part.piece for part in run], place, escaped_xml)
-    return Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True)
+    return segment_in_xml([part.piece for part in run], place, keeps_spaces=keeps_spaces)
 
 
 def _content(found: TranslatedSegment, *, is_cdata: bool) -> str:
