@@ -134,7 +134,8 @@ class EnsembleEngine(PyTorchEngine):
         """All models of the ensemble."""
         return (self.model, *self.others)
 
-    def _started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
+    def started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
+        """The scorer of all models at the beginning of a search."""
         read = read_by_all(self.readings, source_ids, source_mask)
         scorers = [
             started_search(model, *source, with_attention=with_attention and reading is None)
