@@ -48,10 +48,8 @@ def with_references(pieces: Sequence[Piece], written: Mapping[str, str]) -> tupl
     """Pieces of a translation, in which these characters are written so.
 
     Args:
-        written: of `without_references`.
+        written: of `without_references`, and not empty.
     """
-    if not written:
-        return tuple(pieces)
     signs = re.compile(
         "|".join(rf"{re.escape(sign)}(?!#?\w+;)" if sign == "&" else re.escape(sign) for sign in written)
     )

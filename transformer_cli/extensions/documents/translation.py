@@ -545,7 +545,8 @@ class _SegmentInWork:
         if self.has_text_as_markup:
             written = [piece.raw if is_text_as_markup(piece) else piece for piece in written]
             written = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in written]
-        return TranslatedSegment(with_references(merged(written), self.references), doubts)
+        pieces = merged(written)
+        return TranslatedSegment(with_references(pieces, self.references) if self.references else pieces, doubts)
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
