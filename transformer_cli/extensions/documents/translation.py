@@ -545,8 +545,8 @@ class _SegmentInWork:
         if self.has_text_as_markup:
             written = [piece.raw if is_text_as_markup(piece) else piece for piece in written]
             written = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in written]
-        pieces = merged(written)
-        return TranslatedSegment(with_references(pieces, self.references) if self.references else pieces, doubts)
+        result = tuple(merged(written))
+        return TranslatedSegment(with_references(result, self.references) if self.references else result, doubts)
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
