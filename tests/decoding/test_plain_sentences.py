@@ -20,6 +20,7 @@ OTHER_FILES = {
     "protected_spans.py",
     "line_form.py",
     "line_repairs.py",
+    "signs_in_place.py",
     "reverse_reading.py",
     "terms_in_place.py",
 }

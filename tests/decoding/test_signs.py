@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.decoding.checks.line_repairs import ways_to_keep_signs, with_signs, without_signs
+from transformer_cli.decoding.checks.line_repairs import ways_to_keep_signs
 from transformer_cli.decoding.checks.signs import lost_signs
+from transformer_cli.decoding.checks.signs_in_place import with_signs, without_signs
 from transformer_cli.decoding.loading import load_translator
 
 

@@ -69,6 +69,7 @@ NOT_FOR_THE_SMALL_MODEL = {
     "transformer_cli.data.pairs",
     "transformer_cli.data.sources.tables",
     "transformer_cli.decoding.checks.line_repairs",
+    "transformer_cli.decoding.checks.signs_in_place",
     "transformer_cli.decoding.glossary_files",
     "transformer_cli.decoding.memory",
     "transformer_cli.decoding.terms_in_place",

@@ -152,10 +152,9 @@ def _cells_with_wide_gaps(line: str, start: int, end: int) -> Iterator[TextRange
 
 def _is_one_text(line: str, left: TextRange, right: TextRange) -> bool:
     """Whether a sentence goes on after a wide gap: some people type two spaces after a sentence, or several in it."""
-    if not (_has_letter(line, left) and _has_letter(line, right)):
-        return False
     gap = line[left.end : right.start]
-    return len(gap) < 3 or "." in gap or line[right.end - 1] in _SENTENCE_END
+    goes_on = len(gap) < 3 or "." in gap or line[right.end - 1 : right.end] in _SENTENCE_END
+    return goes_on and _has_letter(line, left) and _has_letter(line, right)
 
 
 def _go_on(line: str, parts: list[TextRange]) -> list[bool]:
