@@ -209,9 +209,7 @@ def test_files_are_dropped_after_their_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert (kept.get(name), kept.get(old)) == (None, None)
 
 
-def test_a_file_is_forgotten_after_its_time_also_if_nobody_asks(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_forgotten_after_its_time_also_if_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     holders: list[TranslatedFiles] = []
     add = TranslatedFiles.add
 
@@ -221,8 +219,9 @@ def test_a_file_is_forgotten_after_its_time_also_if_nobody_asks(
 
     monkeypatch.setattr(TranslatedFiles, "add", noted)
     monkeypatch.setattr(files, "KEPT_SECONDS", 0.0)
-    send(client, "a.html", b"uno")
-    client.get("/health")
+    with served(small_runs(*TRANSLATORS), ServerOptions()) as (client, _):
+        send(client, "a.html", b"uno")
+        client.get("/health")
     [holder] = holders
     assert holder._num_bytes() == 0
 
