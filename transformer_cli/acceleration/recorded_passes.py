@@ -1,4 +1,4 @@
-"""CUDA graphs: forward and backward passes, recorded once for each shape of batch, then replayed (`runtime.cuda_graphs`)."""
+"""CUDA graphs: forward and backward passes, recorded for up to 128 shapes of batches, then replayed (`runtime.cuda_graphs`)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

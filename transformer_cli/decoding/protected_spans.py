@@ -128,8 +128,10 @@ _CLOCK = re.compile(r"\d{1,2}[:.]\d{2}")
 _HALF_OF_DAY = re.compile(r"\s?[ap](?:m\b|\.\s?m(?:\.(?=\s*\S)|\b))", re.IGNORECASE)
 # Behind the stand-in of a clock time, in place of its minutes: "at 25" is "à 25 heures", but 10:45 needs no word.
 _WORDS_FOR_HOURS = {"fr": r"\s?(?:heures?|h)\b"}
-# A clock time, date, share or amount has its unit, but its stand-in has none: "at 25" may become "à 25 ans", as if it were an age.
-_WITH_UNIT = re.compile(r"\d{1,2}:\d{2}|\d{1,4}([./-])\d{1,2}\1\d{1,4}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*")
+# A clock time, date, share, amount or length has its unit, but its stand-in has none: "at 25" may become "à 25 ans", as if it were an age.
+_WITH_UNIT = re.compile(
+    r"\d{1,2}:\d{2}|\d{1,4}([./-])\d{1,2}\1\d{1,4}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*|\d[\d.,]*\+?\s?[^\W\d_]+"
+)
 _OTHER_UNITS = {"fr": r"\s(?:ans?|années?|personnes?|euros?|minutes?|jours?)\b"}
 # Of de, en, es, it, nl and pt: a song of 3:45 minutes keeps its word.
 _UNIT_IN_SOURCE = re.compile(

@@ -99,7 +99,7 @@ def prepare_machine(config: "RuntimeConfig", *, records: bool = False) -> Machin
     torch.backends.cuda.enable_flash_sdp(device.type != "cuda")
     if device.type == "cuda":
         # Of the fused kernels of attention, only the memory-efficient one stays on. From torch 2.11 on, cuDNN would come first on some
-        # cards; it makes a plan for each new shape (0.11 to 0.18 s on an H100), and nearly every batch has a new shape. The
+        # cards; it makes a plan for each new shape (0.11 to 0.14 s on an H100), and nearly every batch has a new shape. The
         # flash kernel works on 128 positions at a time: up to 128 positions it was 1.1 to 2.8 times as slow, at 256 as fast.
         torch.backends.cuda.enable_cudnn_sdp(False)
     is_quantised = config.precision == "int8"

@@ -41,7 +41,7 @@ _NAMES = {
     "tb": r"t[e\u00e9]ra|to(?!\w)",
     "px": r"pixel|p\u00edxel",
     "h": r"heu|hou|hor|or[ae](?!\w)|uu?r|st(?:d(?!\w)|un)|o['\u2019]clock|(?:[ap]\.?m|in)(?!\w)|[\d.,;:!?)]|\Z",
-    "min": r"minu|['\u2032]",
+    "min": r"minuu?t(?:es?|en|os?|i)?(?!\w)|['\u2032]",
     "ms": r"mil+is",
     "s": r"se[ckg]|['\u2032\u2033]",
     "a": r"amp",
@@ -110,7 +110,7 @@ def _values(text: str, kind: SpanKind) -> Iterator[_Value]:
 
 
 def _is_lost(value: _Value, translation: str) -> bool:
-    """Whether a translation has a value, and neither its unit nor a name of it behind it."""
+    """Whether a translation has a value, and neither its unit nor a name of it behind it; or none of the three, as in *five ropes* for 5 cm."""
     written = re.escape(value.text)
     if value.text[0].isdigit():  # 1.5 may be 1,5
         digits = re.sub("[.,]", "[.,]", value.text)
@@ -119,4 +119,8 @@ def _is_lost(value: _Value, translation: str) -> bool:
     sign = rf"(?i:{re.escape(value.unit)})(?![^\W\d_])"
     names = _NAMES.get(value.unit.lower())
     behind = re.compile(rf"\+?(?:\s|&nbsp;|&\#160;|-)*(?:{sign}" + (rf"|(?i:{names}))" if names else ")"))
-    return bool(places) and not any(behind.match(translation, place) for place in places)
+    if (
+        places or len(value.unit) == 1 or not value.text[0].isdigit()
+    ):  # where the number is a word, so may be a unit of one letter, as in *at five*
+        return bool(places) and not any(behind.match(translation, place) for place in places)
+    return re.search(rf"(?<![^\W\d_])(?:{sign}" + (rf"|(?i:{names}))" if names else ")"), translation) is None

@@ -209,6 +209,23 @@ def test_files_are_dropped_after_their_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert (kept.get(name), kept.get(old)) == (None, None)
 
 
+def test_a_file_is_forgotten_after_its_time_also_if_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    holders: list[TranslatedFiles] = []
+    add = TranslatedFiles.add
+
+    def noted(holder: TranslatedFiles, name: str, data: bytes) -> str:
+        holders.append(holder)
+        return add(holder, name, data)
+
+    monkeypatch.setattr(TranslatedFiles, "add", noted)
+    monkeypatch.setattr(files, "KEPT_SECONDS", 0.0)
+    with served(small_runs(*TRANSLATORS), ServerOptions()) as (client, _):
+        send(client, "a.html", b"uno")
+        client.get("/health")
+    [holder] = holders
+    assert holder._num_bytes() == 0
+
+
 @pytest.mark.long
 def test_the_progress_of_a_file_is_told_by_sentence(client: TestClient) -> None:
     lines = [LINES[number % len(LINES)] for number in range(100)]

@@ -80,6 +80,8 @@ _VAGUE_NUMBERS = (
     "dozen docena douzaine dozzina dúzia dozijn sei neuf acht"
 )
 # At 12:00 and at 0:30.
+_HALVES = "half halb halbe demi demie mezzo mezza mezz medio media meio meia"
+_NUMBERS_AS_HALVES = (None, 1, 2, 6, 30, 50)  # 1/2, half a dozen, half an hour, 50 %
 _TWELVE = "midnight mitternacht medianoche minuit mezzanotte middernacht meianoite noon midday mittag mezzogiorno mediodía midi"
 _FEWEST_COUNTED = 2  # one is an article in most languages
 # What may stand for two: patterns of words or of their beginnings.
@@ -269,7 +271,7 @@ def _may_have_number(text: str, language: str, number: int | None, *, is_minute:
             values.add(values_of[word])
         elif number not in (None, 1) and _SCALE.fullmatch(word):
             has_scale = True  # no word for a number below a hundred, but one thousand may be mille
-        elif number != 0 and (word in word_list(known) or re.fullmatch(_PART_OF_NUMBER, word)):
+        elif number != 0 and _has_any_value(word, known, is_half=is_minute or number in _NUMBERS_AS_HALVES):
             return True
     if number is None:
         return bool(values)
@@ -286,6 +288,13 @@ def _may_have_number(text: str, language: str, number: int | None, *, is_minute:
         return True
     may_be_hour = number <= 2 * _HALF_A_DAY and not is_minute
     return may_be_hour and not values.isdisjoint((number - _HALF_A_DAY, number + _HALF_A_DAY))
+
+
+def _has_any_value(word: str, known: str, *, is_half: bool) -> bool:
+    """Whether a word may stand for any number: its value is not known, or it says half, and the number may be a half of something."""
+    if word in word_list(_HALVES):
+        return is_half
+    return word in word_list(known) or re.fullmatch(_PART_OF_NUMBER, word) is not None
 
 
 def _parts_in_words(number: int, language: str) -> list[set[int]]:

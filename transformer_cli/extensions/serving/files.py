@@ -54,7 +54,7 @@ class TranslatedFiles:
 
     def add(self, name: str, data: bytes) -> str:
         """Keep a file; returns the name under which it can be downloaded, with 128 random bits in it."""
-        self._drop_old()
+        self.drop_old()
         unique = f"{secrets.token_hex(_ID_BYTES)}.{name}"
         self._files[unique] = _File(data, time.monotonic() + KEPT_SECONDS)
         while len(self._files) > 1 and self._num_bytes() > self._max_bytes:
@@ -63,13 +63,14 @@ class TranslatedFiles:
 
     def get(self, unique: str) -> bytes | None:
         """The file of this name; None if it is not there any more."""
-        self._drop_old()
+        self.drop_old()
         found = self._files.get(unique)
         return None if found is None else found.data
 
-    def _drop_old(self) -> None:
+    def drop_old(self) -> None:
+        """Forget the files whose time is over."""
         now = time.monotonic()
-        while self._files and next(iter(self._files.values())).expires_at < now:
+        while self._files and next(iter(self._files.values())).expires_at <= now:
             self._files.popitem(last=False)
 
     def _num_bytes(self) -> int:
@@ -212,6 +213,7 @@ class FileTranslations:
         count = num_characters(document)
         self._service.num_characters += count
         unique = self.kept.add(name_of_translation(sent.name, sent.target), found.data)
+        asyncio.get_running_loop().call_later(KEPT_SECONDS, self.kept.drop_old)
         return FinishedFile(
             unique,
             count,
