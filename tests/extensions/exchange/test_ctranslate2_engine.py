@@ -106,7 +106,7 @@ def test_each_source_has_its_own_limit() -> None:
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 def test_hypotheses_of_a_beam_are_ranked_by_our_score(engines: Engines, alpha: float) -> None:
     # Short ones: in what random weights go on writing, errors of rounding grow from token to token.
-    options = DecodingConfig(beam_size=4, num_best=3, length_penalty=alpha, max_length=6)
+    options = DecodingConfig(beam_size=4, num_best=3, length_penalty=alpha, max_length=3)
     found = engines.ctranslate2.translate(REQUESTS, options)
     for request, of_one in zip(REQUESTS, found, strict=True):
         assert 1 <= len(of_one) <= 3
