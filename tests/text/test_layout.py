@@ -38,6 +38,18 @@ def texts_of(line: str) -> list[str]:
         ("• Hello.", ["Hello."]),
         ("1. Hello.", ["Hello."]),
         ("(iv) Hello.", ["Hello."]),
+        *[
+            (f"{mark}. The dogs are here.", ["The dogs are here."])
+            for mark in "i ii iii iv v vi vii viii ix x I II III IV VI VII VIII IX X XI XIV XV XIX XX".split()
+        ],
+        ("i. the dog", ["the dog"]),
+        ("- IV. The dog", ["The dog"]),
+        ("I. e. the dog", ["I. e. the dog"]),
+        ("i. e. the dog", ["i. e. the dog"]),
+        ("v. Chr. was here", ["v. Chr. was here"]),
+        ("I.the dog. It is I. The dog", ["I.the dog. It is I. The dog"]),
+        ("MIX. The dog", ["MIX. The dog"]),
+        ("Iv. The dog", ["Iv. The dog"]),
         ("- [ ] Hello.", ["Hello."]),
         ("> > a) Hello.", ["Hello."]),
         ("[00:12.50][01:20.00] Hello.", ["Hello."]),
