@@ -40,7 +40,25 @@ def texts_of(line: str) -> list[str]:
         ("(iv) Hello.", ["Hello."]),
         *[
             (f"{mark}. The dogs are here.", ["The dogs are here."])
-            for mark in "i ii iii iv v vi vii viii ix x I II III IV VI VII VIII IX X XI XIV XV XIX XX".split()
+            for mark in (
+                *"ivxIX",
+                "ii",
+                "iii",
+                "iv",
+                "vi",
+                "vii",
+                "viii",
+                "ix",
+                "II",
+                "III",
+                "IV",
+                "VI",
+                "VIII",
+                "IX",
+                "XIV",
+                "XV",
+                "XX",
+            )
         ],
         ("i. the dog", ["the dog"]),
         ("- IV. The dog", ["The dog"]),

@@ -611,7 +611,9 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
 _ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
 _SHORTEST_OF_CONTENT = 3  # letters
-_ARTICLES = frozenset("the a an der die das den dem des ein eine le la les l un une il lo i gli uno una el los las o os as um uma de het een".split())
+_ARTICLES = word_list(
+    "the a an der das den dem des ein eine le la les l un une il lo gli uno una el los las o os um uma het een"
+)
 _FEW_WORDS = 0.67  # of the source
 
 
