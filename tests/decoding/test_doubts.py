@@ -510,7 +510,9 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
         ("The dog{s} of the man", "I cani {s} di un uomo", True),
         ("https://a.org w", "https://a.org", True),
         ("{n} km", "{n}", True),
-        ("to %s", "%s", False),
+        ("to %s", "%s", True),
+        ("(of {n})", "({n})", True),
+        ("the {n}", "{n}", False),
     ],
 )
 def test_words_beside_placeholders_are_missed(source: str, translation: str, *, lacks: bool) -> None:

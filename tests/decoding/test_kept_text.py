@@ -15,9 +15,10 @@ from transformer_cli.decoding import Hypothesis, Request, Translation, Translato
 from transformer_cli.decoding.checks.doubts import BESIDE_PLACEHOLDER, ENCLOSED, MARKS
 from transformer_cli.decoding.checks.quality import can_be_green
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
-from transformer_cli.decoding.line_form import without_single_marks
+from transformer_cli.decoding.line_form import LineForm, without_single_marks
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
+from transformer_cli.decoding.translation import SourceText
 from transformer_cli.text.quotation_marks import starts_with_lone_quote
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.spans import SpanKind, find_spans
@@ -101,6 +102,25 @@ def test_no_sentence_is_lost_behind_a_full_stop_without_a_space() -> None:
     of = load_translator(Path(__file__).parents[2] / "docs/run")
     [found] = of.translate(["The train is late.we wait."])
     assert found.text == "Il treno è in ritardo. Aspettiamo."
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("The train(s) waits.", "The trains waits."),
+        ("The trains(s) (the hotel(s))", "The trains (the hotels)"),
+        ("TRAIN(S)", "TRAINS"),
+        ("The class(es) waits", "The classes waits"),
+        ("The train(sister) waits", "The train(sister) waits"),
+        ("The train (s) waits", "The train (s) waits"),
+        ("a(s) `train(s)` waits", "a(s) `train(s)` waits"),
+    ],
+)
+def test_a_word_with_its_plural_in_brackets_is_read_as_the_plural(line: str, read: str) -> None:
+    form = LineForm(stub_translator(upper).pipeline, keeps_layout=True, protects=True)
+    assert form.split(SourceText(line)).text == read
+    plain = LineForm(stub_translator(upper, keeps_text=False).pipeline, keeps_layout=True, protects=True)
+    assert plain.split(SourceText(line)).text == line
 
 
 @pytest.mark.long

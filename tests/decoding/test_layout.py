@@ -524,6 +524,7 @@ def test_a_small_letter_behind_a_label_stays_small() -> None:
             "\u201cONE\u201d IS \u201cTWO\u201d",
         ),
         ("one.", "one.", "ONE."),
+        ("one two\u2026", "one two", "ONE TWO\u2026"),
         ("\u201c{one} two\u201d", "Anna two", "\u201c{one} TWO\u201d"),
     ],
 )

@@ -584,6 +584,7 @@ def test_the_doubts_of_the_whole_line_are_told_with_details_too(with_details: bo
         ("\u201cdog\u201d / \u201ccat\u201d; \u201ccow\u201d", ["dog", "cat", "cow"]),
         ('"dog" and "cat"', ['dog" and "cat']),
         ("dog, cat", ["dog, cat"]),
+        ("of {n}", ["of {n}"]),  # a placeholder is not cut
     ],
 )
 def test_quoted_parts_of_a_list_in_brackets_are_pieces(inside: str, translated: list[str]) -> None:

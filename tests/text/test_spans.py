@@ -323,6 +323,15 @@ def found(text: str) -> list[str]:
             "See tests/small_data and tests/big_data/, prints/small/square.vox, include/red-dog.h and READ.md#the-dog.",
             ["tests/small_data", "tests/big_data/", "prints/small/square.vox", "include/red-dog.h", "READ.md#the-dog"],
         ),
+        ("Read main.h", ["main.h"]),
+        ("Is it dog_host.h?", ["dog_host.h"]),
+        (
+            "The dog is in src/dog.cc, house.h, dog_host.in, config.h.in and Makefile.am now.",
+            ["src/dog.cc", "house.h", "dog_host.in", "config.h.in", "Makefile.am"],
+        ),
+        ("Look at dog.go", ["dog.go"]),
+        ("(The file is in main.m)", ["main.m"]),
+        ("Look at the dog.go home, d.h. the house.in, p.m", []),
         ("$HOME/bin/dog.so or $PATH, Info.plist, dog.stl", ["$HOME/bin/dog.so", "$PATH", "Info.plist", "dog.stl"]),
         ("He/she and/or they, red/green/blue.The dog, red/green/blue.the dog, and/or-not.the", []),
         (

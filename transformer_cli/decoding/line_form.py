@@ -67,8 +67,10 @@ if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
 _SENTENCE_ENDS = ".!?\u2026"
-_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026](?<!\s\u2026)(?<!\s\.\.\.)))?\Z", re.DOTALL)
-_ELLIPSIS_APART = re.compile(r"\s+(?:\u2026|\.\.\.)\Z")
+_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?](?<!\s\.\.\.)))?\Z", re.DOTALL)
+_FINAL_ELLIPSIS = re.compile(r"\s*\u2026\Z|\s+\.\.\.\Z")
+# As in dog(s) and process(es), which models hardly know; so they read the plural. Some people write dogs(s).
+_PLURAL_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]{2})(?:(?<=s)\(s\)|\((e?s)\))(?!\w)", re.IGNORECASE)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
 _WRAPPERS = {"{": "}", "<": ">"}
@@ -104,6 +106,8 @@ class LineForm:
         written_quotes: Mapping[str, str] = {}
         if "\\" in text or "&" in text:
             text, written_quotes = plain_quotes(text)
+        if "(" in text and self.pipeline.keeps_text and _PLURAL_IN_BRACKETS.search(text):
+            text = self._changed_outside_spans(text, lambda part: _PLURAL_IN_BRACKETS.sub(r"\1", part))
         spans = self._spans(text) if has_span_sign(text) else []
         ranges = self._ranges(text, spans)
         texts: list[SourceText] = []
@@ -323,8 +327,8 @@ class LineForm:
         whole = TextRange(start, end)
         if self.pipeline.keeps_text:
             start, end = without_single_marks(text, start, end)
-        if apart := _ELLIPSIS_APART.search(text[start:end]):  # models write a word for it, or lose its space
-            end = start + apart.start()
+        if final := _FINAL_ELLIPSIS.search(text[start:end]):  # models write a word for it, or lose its space
+            end = start + final.start()
         left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""
         while self._is_outside(text[start]) or text[start] in left_out:
             start += 1

@@ -13,12 +13,12 @@ from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the times of a line of a song, a log or a transcript ([00:12.50], 00:12 before a capital letter), the quote marks of
-# an e-mail (> >), and then at most two marks of a list, with the white space after them: - * • 1. 2) a) (iv) # [x]
+# an e-mail (> >), and then at most two marks of a list, with the white space after them: - * • 1. 2) a) (iv) iv. # [x]
 _TIME = r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?"
 _BEGINNING = re.compile(
     r"\s*(?:\[\d{1,3}(?::\d{2}){1,2}(?:[.,:]\d{1,3})?\]\s*)*"
     rf"(?:{_TIME}(?:\s*(?:[-\u2013]|-->)\s*{_TIME})?:?\s+(?=[^\W\d_a-z\u00df-\u00f6\u00f8-\u00ff])(?!(?:Uhr|[AP]M|GMT|UTC|CES?T)\b))?(?:>\s*)*"
-    r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|\[[ xX]?\])(?:\s+|\Z)){0,2}"
+    r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|(?:i{1,3}|i[vx]|vi{0,3}|x|(?=[IVX]{2})X?(?:I[VX]|V?I{0,3})|XX|[IX](?=\.\s+[A-Z\u00c0-\u00de]))\.(?!\s+(?:e\.|[Cc]hr))|\[[ xX]?\])(?:\s+|\Z)){0,2}"
 )
 # The dash of somebody who speaks, without white space behind it, as in -Hello. or -I am here.
 _DASH_OF_SPEECH = re.compile(r"[-\u2013\u2014](?=[^\W\d_](?:[^\W\d_]|['\u2019 ]))")

@@ -12,7 +12,7 @@ from transformer_cli.text.sentences import (
     closing_mark,
     partners_of_brackets,
 )
-from transformer_cli.text.spans import find_spans, masked
+from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 # Which a translation into Chinese, Japanese or Korean may have instead.
 _WIDE_OPENING_BRACKETS, _WIDE_CLOSING_BRACKETS = (
@@ -125,8 +125,9 @@ def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
             pieces.append(TextPiece(text, is_translated=True))
             continue
         closing, place, is_inside = closing_mark(text), 0, False
+        visible = masked(text, [span for span in find_spans(text) if span.kind is SpanKind.WORD], "x")
         for bracket in [*sorted({*brackets, *_ends_in_lists(text, brackets)}), len(text)]:
-            core = _WORDS.search(text, place, bracket)
+            core = _WORDS.search(visible, place, bracket)
             start, end = core.span() if core else (bracket, bracket)
             pieces.append(TextPiece(text[place:start], is_translated=False))
             pieces.append(TextPiece(text[start:end], any(map(str.isalpha, text[start:end])), closing, is_inside))

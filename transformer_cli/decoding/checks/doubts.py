@@ -581,7 +581,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
     The words of one side may stand on the other in another language, and a translation may be shorter; so both must be true: more
     sides became empty than got words, and the words are at most two thirds. A side of frequent words alone, such as "to", does
-    not count. A translation without any words lacks also short ones. A word that a placeholder ends, as in dog{{ n|pluralize }}, must be
+    not count. A translation without any words lacks also short and frequent ones, but for articles. A word that a placeholder ends, as in dog{{ n|pluralize }}, must be
     there, too.
     """
     if source == translation or not all(map(has_spaces, languages)):
@@ -596,7 +596,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     if len(sides) != len(others):
         return False
     frequent = _known_of(languages.source).frequent
-    if not any(others) and any(word not in frequent for words in sides for word in words):
+    if not any(others) and any(word not in _ARTICLES for words in sides for word in words):
         return True
     if has_other_units(source, translation, languages.target, SpanKind.WORD):
         return True
@@ -611,6 +611,9 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
 
 _ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
 _SHORTEST_OF_CONTENT = 3  # letters
+_ARTICLES = word_list(
+    "the a an der das den dem des ein eine le la les l un une il lo gli uno una el los las o os um uma het een"
+)
 _FEW_WORDS = 0.67  # of the source
 
 
