@@ -701,6 +701,12 @@ def test_a_doubtful_title_of_two_words_is_read_again_in_small_letters() -> None:
         ("Red friend", "Friend rosso", ()),  # no title
         ("Mary Brown", "Mary marrone", ()),
         ("Red Hotel", "Hotel rosso", ()),  # Italian, too
+        ("Red Car", "Car rosso", ("Car",)),
+        ("Duration:", "Duration :", ("Duration",)),
+        ("Duration:", "Durata:", ()),
+        ("Hotel:", "Hotel:", ()),
+        ("Anna:", "Anna:", ()),
+        ("PDF:", "PDF:", ()),
     ],
 )
 def test_a_word_that_stays_in_a_title_is_named(source: str, translation: str, left: tuple[str, ...]) -> None:

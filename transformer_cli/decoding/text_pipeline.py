@@ -81,6 +81,7 @@ _PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 _MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
 _TITLE = re.compile(r"[A-Z][^\W\d_]*(?: [A-Z][^\W\d_]*){1,2}[:.!?]?")
+_LABEL_OF_ONE_WORD = re.compile(r"[A-Z][^\W\d_]*[a-z][^\W\d_]*:")
 _MARKS_OF_TITLE = ":.!? \u00a0\u202f"
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
@@ -256,20 +257,19 @@ class TextPipeline:
     def left_words(self, source: str, translation: str) -> tuple[str, ...]:
         """The words of a title of two or three words, such as "Save Changes", that stay in its translation, though training has seen them.
 
-        A word that the target side of training has, too, such as Hotel, is a translation.
+        The word of a label such as "Duration:" counts also if training has not seen it. A word that the target side of training has, too, such as Hotel, is a translation.
         """
-        seen = self.seen_words
-        if not isinstance(seen, SeenWords) or seen.written is None or _TITLE.fullmatch(source) is None:
+        seen, is_label = self.seen_words, _LABEL_OF_ONE_WORD.fullmatch(source) is not None
+        if not isinstance(seen, SeenWords) or seen.written is None or not (is_label or _TITLE.fullmatch(source)):
             return ()
         here, there = (text.rstrip(_MARKS_OF_TITLE).split() for text in (source, translation))
         return tuple(
             word
             for word in here
             if word in there
-            and len(word) > 3
-            and word in seen
+            and len(word) > 2
             and word not in seen.written
-            and self._is_mostly_small(word)
+            and (self._is_mostly_small(word) if word in seen else is_label)
         )
 
     def _is_mostly_small(self, word: str) -> bool:

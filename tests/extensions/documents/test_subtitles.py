@@ -462,6 +462,25 @@ def test_the_lines_of_two_speakers_with_dashes_in_tags_are_two_texts(lines: str,
     assert done(read_srt(film.encode()), Identity()).data.decode() == film
 
 
+@pytest.mark.parametrize(
+    ("lines", "written"),
+    [
+        ("ANNA: Yes.\nTOM: Oh no.", "YES. ANNA:\nNO. OH TOM:"),
+        ("Anna: Yes.\nTom: Oh no.", "YES. ANNA:\nNO. OH TOM:"),
+        ("Oh yes.\nTOM: Oh no.", "YES. OH\nNO. OH TOM:"),
+        ("<i>ANNA:</i> Oh yes.\n<i>TOM:</i> Oh no.", "YES. OH <i>ANNA:</i>\nNO. OH <i>TOM:</i>"),
+        ("ANNA: The dog\nis red.\nTOM: I see.", "RED. IS DOG THE ANNA:\nSEE. I TOM:"),
+        ("He said the\nfollowing: I see.", "SEE. I FOLLOWING: THE SAID HE"),
+        ("There is one\nThing: I see.", "SEE. I THING: ONE IS THERE"),
+    ],
+)
+def test_the_words_behind_the_name_of_each_speaker_are_a_text(lines: str, written: str) -> None:
+    film = f"1\n00:00:01,000 --> 00:00:06,000\n{lines}\n"
+    found = done(read_srt(film.encode()), REVERSED).data
+    assert [cue.content for cue in cues(found)] == [written]
+    assert done(read_srt(film.encode()), Identity()).data.decode() == film
+
+
 def test_seconds_may_have_one_digit() -> None:
     film = "1\n00:00:0,500 --> 00:00:2,000\nA dog.\n"
     assert translated(read_srt(film.encode())) == film.replace("A dog.", "A DOG.")

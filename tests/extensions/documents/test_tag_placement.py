@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding.translation import PlacedPiece
-from transformer_cli.extensions.documents.inline_text import InlineText
+from transformer_cli.extensions.documents.inline_text import DIVISION, InlineText
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     Markup,
@@ -360,6 +360,14 @@ def test_markup_of_a_piece_stands_in_the_translation_of_this_piece() -> None:
     # One that reaches over both pieces may have words of both.
     found = placed_in_pieces("We <a>like PEP 8. We</a> go.", target, "1-1 2-2 3-3 4-4", pieces)
     assert found.startswith("Ci <a>piace PEP 8. Andiamo")
+
+
+def test_a_line_break_stays_behind_a_bracket_that_was_put_back_behind_a_piece() -> None:
+    source, target = f"Dog (a@b.com)<1/>{DIVISION}The house", f"Cane (a@b.com){DIVISION}La casa"
+    pieces = [("Dog", "Cane"), ("a@b.com", "a@b.com"), ("The house", "La casa")]
+    assert placed_in_pieces(source, target, "0-0 2-2", pieces) == f"Cane (a@b.com)<1/>{DIVISION}La casa"
+    pieces = [("Dog (a@b.com)", "Cane (a@b.com"), ("The house", "La casa")]
+    assert placed_in_pieces(source, target, "0-0 2-2", pieces) == f"Cane (a@b.com)<1/>{DIVISION}La casa"
 
 
 def test_nested_markup_and_siblings_stay_in_their_pieces() -> None:

@@ -89,8 +89,16 @@ _KEY_OF_PATH = re.compile(
 )
 _SMALL_PATH = re.compile(r"[a-z\d]+(?:/[a-z\d]+)+/?")
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
-_KEY_OF_NAME = re.compile(r"(?:.*[_-]|(?-i:.*[a-z\d](?=I)))?ids?", re.IGNORECASE)
+_KEY_OF_NAME = re.compile(r"(?:.*[._-]|(?-i:.*[a-z\d](?=I)))?ids?", re.IGNORECASE)
 _NAME = re.compile(r"[a-z][\w.-]*")
+_KEY_OF_OWNER = re.compile(r"(?:.*[._-])?(?P<owner>app(?:lication)?|vendor)[._-]?id", re.IGNORECASE)
+# The settings of a window: their values are names and keys such as "ctrl pressed Q"; but "icon": "Icon" is a label.
+_KEY_OF_SETTING = re.compile(
+    r"(?:.*(?:[._-]|[a-z\d](?=[A-Z])))?(?P<last>[Ii]con(?:Name)?|[Mm]nemonic|[Aa]ccelerator|[Ll]ookAndFeel|class|url)"
+)
+_SETTING = re.compile(
+    r"(?:(?:alt|altGraph|control|ctrl|meta|pressed|released|shift|typed)\s+)*(?:[A-Z][A-Z\d_]*|[a-z\d][\w.-]*)"
+)
 # The value of twitter is the name of an account, if it can be one: "twitter": "babeljs", but not "twitter": "Share on Twitter".
 _KEY_OF_ACCOUNT = re.compile(
     r"(?:.*[_-])?(?:bitbucket|bluesky|codepen|facebook|github|gitlab|instagram|keybase|linkedin|mastodon|patreon|reddit|telegram|twitter|youtube)"
@@ -179,6 +187,10 @@ def _is_text(value: str, key: str) -> bool:
         return False
     if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME_WITH_NUMBER.fullmatch(value)):
         return False
+    if (setting := _KEY_OF_SETTING.fullmatch(key)) and _SETTING.fullmatch(value):
+        return value.casefold() == setting["last"].casefold()
+    if (name_of := _KEY_OF_OWNER.fullmatch(key)) and re.fullmatch(r"\w[\w.-]*", value):
+        return value.casefold().startswith(name_of["owner"].casefold())
     if _KEY_OF_PATH.fullmatch(key) and _SMALL_PATH.fullmatch(value):
         return False
     # A placeholder in a path is a part of it, as in %{folder}/en.yml, but {price}/month is text.

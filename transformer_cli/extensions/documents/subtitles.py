@@ -471,7 +471,8 @@ def _sentences(
                 yield group
                 group = []
             for line in lines:
-                yield [_member(cue, line, text, is_srt, is_line=True)]
+                is_line = _LINE_END.search(text, *line) is None
+                yield [_member(cue if is_line else replace(cue, is_part=True), line, text, is_srt, is_line=is_line)]
             continue
         for member in _members(cue, text, is_srt):
             if group and group[-1].cue is cue and _ends_sentence(group[-1]):
@@ -488,13 +489,23 @@ def _sentences(
 
 
 def _lines_alone(cue: Cue, text: str, position: int | None) -> Sequence[tuple[int, int]]:
-    """The lines of a cue that are texts of their own: those of a dialogue, and the one that is translated of two languages."""
+    """The lines of a cue that are texts of their own: those of a dialogue, and the one that is translated of two languages.
+
+    What follows the name of a speaker is one text up to the next name.
+    """
     if position is not None and len(cue.lines) == 2:
         return [cue.lines[position]]
     lines = [text[slice(*line)].strip() for line in cue.lines]
     has_dash = any(_DASH.match(line) or _DASH.match(_TAG.sub("", line).lstrip()) for line in lines[1:])
     is_dialogue = has_dash or any(map(_SOUND.fullmatch, lines))
-    return cue.lines if len(lines) > 1 and is_dialogue else ()
+    if len(lines) > 1 and is_dialogue:
+        return cue.lines
+    speakers = [_SPEAKER.match(_TAG.sub("", line).lstrip()) for line in lines]
+    have_all_names = all(speaker and speaker[1][0].isupper() for speaker in speakers)
+    starts = [at for at, each in enumerate(speakers) if not at or (each and (have_all_names or each[1].isupper()))]
+    ends = [*starts[1:], len(lines)]
+    turns = [(cue.lines[at][0], cue.lines[end - 1][1]) for at, end in zip(starts, ends, strict=True)]
+    return turns if len(turns) > 1 else ()
 
 
 def _members(cue: Cue, text: str, is_srt: bool) -> Iterator[_Member]:

@@ -393,7 +393,7 @@ class _Placement:
 
     def _place_beside(self, place: int) -> int:
         """The place of the translation that belongs to a place of the source: beside the nearest linked word."""
-        if self._source.text[max(0, place - 1) : place + 1].count(DIVISION):
+        if self._is_at_division(place):
             return self._place_at_division(place)
         if place in self._known:
             return self._known[place]
@@ -421,6 +421,9 @@ class _Placement:
         if touches_before:
             return self._ends[before.source]
         return after.target[0] if after is not None else before.target[1]
+
+    def _is_at_division(self, place: int) -> bool:
+        return DIVISION in self._source.text[max(0, place - 1) : place + 1]
 
     def _place_at_division(self, place: int) -> int:
         """The place beside the same division; the translation has as many as the source."""
@@ -463,8 +466,10 @@ class _Placement:
         taken_in_order = OrderedExtents(taken)
         places = []
         for point in node.points:
-            first, last = self._extent_of_pieces((point.place, point.place))
-            place = min(max(self._place_beside(point.place), first), last)
+            place = self._place_beside(point.place)
+            if not self._is_at_division(point.place):  # whose place is sure
+                first, last = self._extent_of_pieces((point.place, point.place))
+                place = min(max(place, first), last)
             place = min(max(place, start), end)
             around = taken_in_order.between(place, place)
             place = taken[around[0]][1] if around else place
