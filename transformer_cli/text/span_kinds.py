@@ -45,7 +45,7 @@ _FILE_ENDINGS = (
     "flac|ogg|m4a|ttf|otf|woff2?|"
     "stl|3mf|gcode|dxf|gpx|kml|geojson|qmd|rmd|mdx|adoc|wasm|lua|ps1|msi|aac|m4v|mpe?g|plist|csproj|sln|gradle|pem|crt"
 )
-# These are abbreviations behind a single letter, too: d.h, n.Chr
+# These are abbreviations behind a single letter, too: *d.h*, *n.Chr*
 _PROGRAM_ENDINGS = "h|hh|hxx|cc|cxx|inl|vue|svelte|swift|dart|diff|asm|cmake|qrc"
 # Words and units behind a full stop whose space is missing; a name of a program has a low line or a capital letter inside, or is known.
 _ENDINGS_LIKE_WORDS = "in|go|am|ac|m"
@@ -329,7 +329,7 @@ KINDS: dict[str, NamedKind] = {
             rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
             r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
             rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?:\#[A-Za-z0-9][\w.-]{{0,98}})?(?![\w-])"  # report.pdf, word/document.xml#part
-            # main.h, dog_host.in, config.h.in, Makefile.am; at the end also main.go, main.m
+            # Headers, templates of a build and the like; at the end also *.go and *.m
             rf"|(?<![\w.~/@-])(?:[\w.-]{{1,99}}/){{0,9}}(?=[\w-]{{0,98}}[A-Za-z])(?:[\w-]{{2,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_PROGRAM_ENDINGS})"
             rf"|(?:(?=\w{{0,98}}[a-z\d]_[a-z\d])[\w-]{{2,99}}|[\w-]{{1,99}}\.(?:{_PROGRAM_ENDINGS}|{_FILE_ENDINGS})|Makefile|configure)\.(?:{_ENDINGS_LIKE_WORDS})"
             r"|[a-z][\w-]{1,98}\.(?:go|m)(?=[.,;:!?)\]\"'\u00bb\u201d]*\Z))(?![\w-]|\.\w)"
