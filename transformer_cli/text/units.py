@@ -12,11 +12,11 @@ _SIGNS = (
     r"[kcm]m(?:/h)?|[km]g|[mc][lL]|[kKMGT]i?B|[kMG]bit/s|[kM]bps|[kMG]?Hz|k?Wh?|mAh|px|dpi|dB|k?cal|kJ|[hk]Pa|fps|rpm"
     r"|[kcm]?m[\u00b2\u00b3]"
 )
-UNIT_BEHIND_VALUE = re.compile(
+# As in {n} km.
+_UNIT_BEHIND_PLACEHOLDER = re.compile(
     rf"{_SPACE}(?:{_SIGNS})(?![\w/'\u2019-])"
     r"|\s(?:[glmAV])(?=[.,;:!?)]*\s*\Z)"  # inside a sentence, such a letter is a word
 )
-"""The sign of a unit behind a placeholder, as in {n} km."""
 _UNIT_BEHIND_NUMBER = re.compile(
     rf"\+?{_SPACE}(?:{_SIGNS}|ms|min)(?![\w/'\u2019-])"
     r"|[ \u00a0\u202f][glmh](?=[.,;:!?)]*(?:\s+[a-z]|\s*\Z))|[ \u00a0\u202f][sAVW](?=[.,;:!?)]*\s*\Z)"
@@ -73,7 +73,7 @@ def with_units(text: str, spans: Sequence[Span], *kinds: SpanKind) -> list[Span]
     for span in spans:
         if found and span.end <= found[-1].end:
             continue
-        pattern = UNIT_BEHIND_VALUE if span.kind is SpanKind.WORD else _UNIT_BEHIND_NUMBER
+        pattern = _UNIT_BEHIND_PLACEHOLDER if span.kind is SpanKind.WORD else _UNIT_BEHIND_NUMBER
         unit = pattern.match(text, span.end) if span.kind in kinds else None
         found.append(span if unit is None else span._replace(end=unit.end()))
     return found
@@ -119,8 +119,7 @@ def _is_lost(value: _Value, translation: str) -> bool:
     sign = rf"(?i:{re.escape(value.unit)})(?![^\W\d_])"
     names = _NAMES.get(value.unit.lower())
     behind = re.compile(rf"\+?(?:\s|&nbsp;|&\#160;|-)*(?:{sign}" + (rf"|(?i:{names}))" if names else ")"))
-    if (
-        places or len(value.unit) == 1 or not value.text[0].isdigit()
-    ):  # where the number is a word, so may be a unit of one letter, as in *at five*
+    # Where the number is a word, so may be a unit of one letter: *at five* for 5 h.
+    if places or len(value.unit) == 1 or not value.text[0].isdigit():
         return bool(places) and not any(behind.match(translation, place) for place in places)
     return re.search(rf"(?<![^\W\d_])(?:{sign}" + (rf"|(?i:{names}))" if names else ")"), translation) is None

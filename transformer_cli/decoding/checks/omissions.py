@@ -199,12 +199,10 @@ def _short_pairs(
 ) -> Iterator[tuple[TokenIds, TokenIds]]:
     """The tokens of those parts of a line, and of their translations, that may have lost a word which nothing else names."""
     for source, text in translation.pieces or ((translation.source, translation.text),):
-        if len(text.split()) >= len(source.split()) and is_plain(source):  # most are as long
-            continue
         if not is_plain(source) and any(span.kind is not SpanKind.NUMBER for span in find_spans(source)):
             # A wrong word may stand for a lost one there, however long the translation is.
             source, text = with_stand_ins(source, text, stand_ins())
-        elif len(text.split()) >= len(source.split()):
+        elif len(text.split()) >= len(source.split()):  # most are as long
             continue
         num_read, num_written = num_content_words(source, languages.source), num_content_words(text, languages.target)
         has_clauses = "," in text and has_only_please(source, text, languages)
