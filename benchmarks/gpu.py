@@ -35,9 +35,10 @@ from torch.nn import functional as F
 from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, requests_of_one_length
-from transformer_cli.extensions.benchmark.training import Trainee, data_to_measure
-from transformer_cli.model import Transformer
-from transformer_cli.process.device import derive_seed, let_segments_grow, prepare_machine, seed_generators
+from transformer_cli.extensions.benchmark.training import Trainee
+from transformer_cli.process.device import let_segments_grow, prepare_machine
+from transformer_cli.storage import temporary_folder
+from transformer_cli.training.initial_weights import data_of, new_model
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NUM_WORDS = 36_996
@@ -187,7 +188,8 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
     config = load_config(config_path, overrides)
     found: dict[str, Any] = {"config": config_path, "overrides": overrides}
     with ExitStack() as stack:
-        data, folder = stack.enter_context(data_to_measure(config))
+        folder = stack.enter_context(temporary_folder("tfm-benchmark-"))
+        data = data_of(config, folder / "data")
         stack.enter_context(the_gpu_alone())
         trainee = stack.enter_context(closing(Trainee(config, data, folder / "run")))
         model, device = trainee.session.experiment.model, trainee.machine.device
@@ -262,12 +264,10 @@ def measure_decoding(config_path: str, overrides: list[str], sizes: list[int], n
 
     config = load_config(config_path, overrides)
     prepare_machine(config.runtime)
-    with data_to_measure(config) as (data, _):
+    with temporary_folder("tfm-benchmark-") as folder:
+        data = data_of(config, folder / "data")
         sources = [pair.source.split() for pair in data.validation]
-        tokenizers = data.source_tokenizer, data.target_tokenizer
-    seed_generators(derive_seed(config.seed, "weights"))
-    model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
-    subject = Subject(model, tokenizers, config, is_forced=True)
+    subject = Subject(new_model(config, data.tokenizers).eval(), data.tokenizers, config, is_forced=True)
     lines = [" ".join(words[:NUM_WORDS_OF_A_LINE]) for words in sources if len(words) >= NUM_WORDS_OF_A_LINE]
     for size in sizes:
         turns = engines_in_turns(subject, lines[:size], (1, USUAL_BEAM), num_rounds=num_rounds)

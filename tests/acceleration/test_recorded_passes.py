@@ -236,7 +236,7 @@ def test_the_decision_falls_before_batches_have_a_size_and_before_cuda_starts(
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(run, "prepare_machine", machine_of)
     monkeypatch.setattr(run, "require_memory_for_training", lambda *_: None)
-    machine = run._checked_machine(config, Launch())
+    machine = run.checked_machine(config, Launch())
     assert machine.records_passes is found["records"] is is_recorded
     tried = config.model_copy(update={"training": config.training.model_copy(update={"batch_tokens": 512})})
     monkeypatch.setattr(loop, "recorder_on", lambda device: run_each_time)

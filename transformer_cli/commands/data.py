@@ -6,7 +6,6 @@ The commands below it, such as `tfm data check`, stand in the table of `cli.py`.
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
@@ -36,7 +35,7 @@ from transformer_cli.process.errors import (
 )
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import cleaned_up
-from transformer_cli.storage import RunLock, remove
+from transformer_cli.storage import RunLock, remove, temporary_folder
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.normalization import REVERSED
 
@@ -180,11 +179,7 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
                 return run.data_folder
     except (CannotCreateError, StorageError, TryAgainError) as error:
         logger.info("%s; the data are prepared in a temporary folder", error.message)
-    # Windows deletes no file that is mapped into memory.
-    temporary = tempfile.TemporaryDirectory(prefix="tfm-data-", ignore_cleanup_errors=True)
-    folder = stack.enter_context(temporary)
-    stack.enter_context(cleaned_up(temporary.cleanup))
-    return Path(folder) / "data"
+    return stack.enter_context(temporary_folder("tfm-data-")) / "data"
 
 
 def _pairs_to_show(prepared: PreparedData, split: SplitName) -> list[SentencePair]:

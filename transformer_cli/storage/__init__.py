@@ -31,4 +31,5 @@ from transformer_cli.storage.writing import require_space as require_space
 from transformer_cli.storage.writing import staged_file as staged_file
 from transformer_cli.storage.writing import staged_folder as staged_folder
 from transformer_cli.storage.writing import sweep as sweep
+from transformer_cli.storage.writing import temporary_folder as temporary_folder
 from transformer_cli.storage.writing import write_folder as write_folder

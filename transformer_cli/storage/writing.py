@@ -22,6 +22,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from transformer_cli.process.errors import CannotCreateError, DataError, TryAgainError
@@ -200,6 +201,15 @@ def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
             fs.flush_path(trash[0].parent)
             for path in trash:
                 _remove_tree(path, fs)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder for files that nobody needs after the block; it is also deleted if a signal ends the process."""
+    # Windows deletes no file that is mapped into memory.
+    folder = TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    with folder as name, cleaned_up(folder.cleanup):
+        yield Path(name)
 
 
 def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:

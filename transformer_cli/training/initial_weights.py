@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from transformer_cli.acceleration.recorded_passes import are_recorded
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, Checkpoint, RunFolder, open_checkpoint
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, RUNS, Checkpoint, RunFolder, open_checkpoint
 from transformer_cli.checkpoint.trained_files import TrainedModel, find_run, load_trained
 from transformer_cli.config import Config, ModelConfig
+from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
 from transformer_cli.model import Transformer
 from transformer_cli.model.layers import TokenCutoff, WordDropout
 from transformer_cli.process.device import derive_seed, require_memory, seed_generators
@@ -174,6 +175,21 @@ def load_initial_model(config: Config, own_folder: Path) -> InitialModel | None:
         translates = "warning: training.init_from: %s translates %s, but this run translates %s"
         logger.warning(translates, name, was, is_now)
     return InitialModel(trained, _origin(trained), is_shrunk=config.training.shrink)
+
+
+def data_of(config: Config, place: Path) -> PreparedData:
+    """The prepared data of the run of this name if they fit the config; else data that are prepared now, at a place.
+
+    Those have the tokenizers of `training.init_from`, if it is set.
+    """
+    run = RunFolder(RUNS / config.name)
+    if (found := open_prepared(config, run.data_folder)) is not None:
+        logger.info("%s: these prepared data are used", run.data_folder)
+        return found
+    initial = load_initial_model(config, run.path)
+    tokenizers = None if initial is None else initial.trained.tokenizers
+    logger.info("preparing the data in a temporary folder")
+    return prepare_data(config, place, has_begun=False, tokenizers=tokenizers, runs=RUNS)
 
 
 def checked_origin(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def train(
     # Rank 0 decides for all processes, and says why the training ended. The time starts here.
     max_minutes = config.training.max_minutes if launch.rank == 0 else None
     time_limit = None if max_minutes is None else TimeLimit(max_minutes)
-    machine = _checked_machine(config, launch)
+    machine = checked_machine(config, launch)
     folder, here = RunFolder(Path(runs_folder) / config.name), Path.cwd()
     if folder.path.exists():
         folder.require_own_files()
@@ -248,7 +248,7 @@ def _checked_arguments(
     return checked, splits
 
 
-def _checked_machine(config: Config, launch: Launch) -> Machine:
+def checked_machine(config: Config, launch: Launch) -> Machine:
     """The machine of this process; what would fail later is refused now.
 
     That is a precision that cannot train, CUDA graphs without a GPU, a score whose package is missing, too little memory.

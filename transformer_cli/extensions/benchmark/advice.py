@@ -26,14 +26,41 @@ class Suggestion(NamedTuple):
     least_gain: float = LEAST_GAIN  # a trial that gives less has not helped
 
 
-def setting(because: str, change: str, expected: float, *, what: str = "") -> Suggestion:
+def setting(because: str, change: str, expected: float) -> Suggestion:
     """The suggestion to give one setting another value."""
-    return Suggestion(because, what or f"set {change}", (change,), expected)
+    return Suggestion(because, f"set {change}", (change,), expected)
 
 
 def worth_trying(found: Iterable[Suggestion]) -> list[Suggestion]:
     """The suggestions that promise a gain, the largest first."""
     return sorted((one for one in found if one.expected >= LEAST_GAIN), key=lambda one: -one.expected)
+
+
+class MachineFacts(NamedTuple):
+    """The machine, and what it could do."""
+
+    device: str  # cpu, cuda or mps
+    num_threads: int
+    num_cores: int  # of the CPU, that this process may use
+    could_use_bfloat16: bool  # this machine is fast at it, and matrix products are in float32
+
+    @classmethod
+    def of(cls, machine: Machine) -> "MachineFacts":
+        """The facts of this machine."""
+        could_be_faster = machine.precision == torch.float32 and has_fast_bfloat16(machine.device)
+        return cls(machine.device.type, torch.get_num_threads(), num_usable_cpus(), could_be_faster)
+
+    def suggestions(self) -> Iterator[Suggestion]:
+        """Threads wait for each other, so on cores that other programs use too, one thread may be faster than two."""
+        if self.could_use_bfloat16:
+            because = "matrix products are in float32, and this machine is fast at bfloat16"
+            yield setting(because, "runtime.precision=bfloat16", 2.0)
+        now, other = self.num_threads, 1 if self.num_threads > 1 else self.num_cores
+        if self.device == "cpu" and now != other:
+            because = (
+                f"{now} threads are slower than one thread" if now > 1 else f"one thread is slower than {other} threads"
+            )
+            yield setting(because, f"runtime.threads={other}", 1.5)
 
 
 class Trial(NamedTuple):
@@ -56,11 +83,8 @@ def tried(suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], floa
     """The trial of a suggestion. Noise of the machine changes slowly, so it disturbs both measurements of a turn alike.
 
     Args:
-        suggestion: the change.
-        subject: what is measured without the change: it has a `machine` and `num_threads`, and `changed(overrides)` opens the same
-            with other settings.
+        subject: the `Trainee` or `Subject` without the change.
         speed: measures target tokens per second or per CPU-second.
-        num_turns: how often both are measured.
     """
     logger.info("trying %s", " ".join(suggestion.overrides))
     unit, ratios = "second", list[float]()
@@ -81,7 +105,7 @@ def tried(suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], floa
 def advised(
     limit: str, worth: Sequence[Suggestion], subject: Any, speed: Callable[[Any, str], float], pacing: Pacing
 ) -> Figures:
-    """The trials of the first suggestions, and a sentence that says what limits the work (`limit`) and what helped; see `tried`."""
+    """The trials of the first suggestions, and a sentence that says what limits the work (`limit`) and what helped."""
     trials = [tried(one, subject, speed, num_turns=pacing.num_turns) for one in worth[: pacing.num_trials]]
     as_json = [one._asdict() | {"suggestion": one.suggestion._asdict()} for one in trials]
     return {"trials": as_json, "conclusion": conclusion(limit, trials)}
@@ -91,7 +115,7 @@ def conclusion(limit: str, trials: Sequence[Trial]) -> str:
     """What limits the work (`limit`, without its full stop) and what to change: only what helped in its trial is advised."""
     if helped := [trial for trial in trials if trial.has_helped]:
         best = max(helped, key=lambda trial: trial.ratio or 0.0)
-        because, what = best.suggestion.because, best.suggestion.what
+        because, what, *_ = best.suggestion
         return (
             f"{limit}. {because[0].upper()}{because[1:]}: {what}. A trial of this gave {best.ratio:.2f} times "
             f"as many target tokens per {best.unit} ({best.low:.2f} to {best.high:.2f})."
@@ -102,32 +126,3 @@ def conclusion(limit: str, trials: Sequence[Trial]) -> str:
     )
     tail = f"Tried, and not faster in most turns: {results}" if trials else "No setting promises more"
     return f"{limit}. {tail}."
-
-
-class MachineFacts(NamedTuple):
-    """The machine, and what it could do."""
-
-    device: str  # cpu, cuda or mps
-    num_threads: int
-    num_cores: int  # of the CPU, that this process may use
-    could_use_bfloat16: bool  # this machine is fast at it, and matrix products are in float32
-
-    @classmethod
-    def of(cls, machine: Machine) -> "MachineFacts":
-        """The facts of this machine."""
-        could_be_faster = machine.precision == torch.float32 and has_fast_bfloat16(machine.device)
-        return cls(machine.device.type, torch.get_num_threads(), num_usable_cpus(), could_be_faster)
-
-    def suggestions(self) -> Iterator[Suggestion]:
-        """bfloat16 instead of float32; one thread instead of several, or as many as there are cores instead of one.
-
-        Threads wait for each other, so on cores that other programs use too, one thread may be faster than two.
-        """
-        if self.could_use_bfloat16:
-            because = "matrix products are in float32, and this machine is fast at bfloat16"
-            yield setting(because, "runtime.precision=bfloat16", 2.0)
-        now, other = self.num_threads, 1 if self.num_threads > 1 else self.num_cores
-        if self.device == "cpu" and now != other:
-            words = [f"{one} threads" if one > 1 else "one thread" for one in (now, other)]
-            because = f"{words[0]} {'are' if now > 1 else 'is'} slower than {words[1]}"
-            yield setting(because, f"runtime.threads={other}", 1.5)

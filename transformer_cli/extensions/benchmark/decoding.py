@@ -12,7 +12,6 @@ from functools import partial
 from pkgutil import resolve_name
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,30 +22,32 @@ from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request, length_batches
+from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Hypothesis, Request
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.search.beam import AttendingScorer
 from transformer_cli.decoding.shortlist import Shortlist
 from transformer_cli.evaluation.held_out_text import corpus_needed
-from transformer_cli.extensions.benchmark import advice, measuring
-from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
-from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
-from transformer_cli.extensions.benchmark.training import data_to_measure
+from transformer_cli.extensions.benchmark import measuring
+from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, advised, setting, worth_trying
+from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import derive_seed, prepare_machine, processor_name, seed_generators
+from transformer_cli.process.device import prepare_machine, processor_name
 from transformer_cli.process.errors import TfmError
+from transformer_cli.storage import temporary_folder
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizers
+from transformer_cli.training.initial_weights import data_of, new_model
 
 logger = logging.getLogger(__name__)
 
-PHASES = ("text", "encoder", "decoder steps", "search")
+PHASES = TEXT, ENCODER, DECODER, SEARCH = "text", "encoder", "decoder steps", "search"
 """Text: tokenising and joining. Encoder: with the keys and values that the decoder reads. Search: what is left."""
-TEXT, ENCODER, DECODER, SEARCH = PHASES
 FORCED = SequenceFormat(has_end=False)
 """As many target tokens as source tokens, because a model with random weights would not end its sentences."""
 USUAL_BEAM = 4
+MOST_LINES = 2000
+SHARE_IN_TURNS = 0.3  # of the lines, those that the engines translate in turns
 MANY_ROWS = 256  # with so many rows or more, the matrix products of a decoder step are large enough
 OTHER = "ctranslate2"
 CONTESTANTS = {
@@ -54,8 +55,7 @@ CONTESTANTS = {
     "cuda": {"torch": ("float32", "auto"), OTHER: ("float32", "float16", "bfloat16")},
 }
 """The precisions of the engines by device. On a GPU, `auto` is the one in which this card is fast."""
-CLEAR_GAIN = 1.1
-"""How many times as fast another precision must be to be advised: translations in it may differ."""
+CLEAR_GAIN = 1.1  # another precision must be so many times as fast to be advised: translations in it may differ
 
 
 def measure_decoding(config_path: str | None, run: str | None, overrides: Sequence[str]) -> tuple[Config, Figures]:
@@ -63,15 +63,14 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
     shortlist = None
     if config_path is not None:
         config = load_config(config_path, overrides)
-        prepare_machine(config.runtime, records=config.runtime.cuda_graphs is not False)
-        with data_to_measure(config) as (data, _):
+        prepare_machine(config.runtime)  # a missing device is an error before the corpus is read
+        with temporary_folder("tfm-benchmark-") as folder:
+            data = data_of(config, folder / "data")
             pairs, tokenizers = data.validation, data.tokenizers
-        seed_generators(derive_seed(config.seed, "weights"))
-        model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
+        model = new_model(config, tokenizers).eval()
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
-        config, trained = loaded.config, loaded.trained
-        engine = loaded.translator.engine
+        config, trained, engine = loaded.config, loaded.trained, loaded.translator.engine
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
         assert isinstance(engine, PyTorchEngine)
         model, tokenizers, shortlist = trained.model, trained.tokenizers, engine.shortlist
@@ -82,9 +81,6 @@ def measure_decoding(config_path: str | None, run: str | None, overrides: Sequen
     return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())
 
 
-# Timed translation.
-
-
 @dataclass
 class Subject:
     """A model that translates for the benchmark, with the settings of a config."""
@@ -92,10 +88,8 @@ class Subject:
     model: Transformer
     tokenizers: Tokenizers
     config: Config
-    is_forced: bool = False
-    """Whether the weights are random; then each translation has as many tokens as its source."""
-    shortlist: Shortlist | None = None
-    """Of a run with `decoding.shortlist`."""
+    is_forced: bool = False  # the weights are random, and each translation has as many tokens as its source
+    shortlist: Shortlist | None = None  # of a run with `decoding.shortlist`
 
     def __post_init__(self) -> None:
         self.machine = prepare_machine(self.config.runtime, records=self.config.runtime.cuda_graphs is not False)
@@ -164,62 +158,55 @@ class WatchedEngine(PyTorchEngine):
 
     def started(self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool) -> AttendingScorer:
         """The scorer at the beginning of a search, watched."""
-        found, stopwatch, (num_sources, length) = self.found, self.stopwatch, source_ids.shape
-        begin = stopwatch.around(partial(PyTorchEngine.started, self), SEARCH, ENCODER)
+        found, around, (num_sources, length) = self.found, self.stopwatch.around, source_ids.shape
+        begin = around(partial(PyTorchEngine.started, self), SEARCH, ENCODER)
         state = begin(source_ids, source_mask, with_attention=with_attention)
-        step, steps = stopwatch.around(state.advance, SEARCH, DECODER), itertools.count(1)
+        step, steps = around(state.advance, SEARCH, DECODER), itertools.count(1)
         found.num_batches += 1
         found.num_cells += num_sources * length
-        found.work += np.array([num_sources * length, 0, num_sources * length * length, 0, 0])
+        found.work += (num_sources * length, 0, num_sources * length * length, 0, 0)
 
         def advance(last_ids: Tensor) -> Tensor:
             rows = len(last_ids)
             found.num_steps += 1
-            found.work += np.array([0, rows, 0, rows * next(steps), rows * length])
+            found.work += (0, rows, 0, rows * next(steps), rows * length)
             scores: Tensor = step(last_ids)
             return scores
 
-        watched = Observed(state, advance=advance, select=stopwatch.around(state.select, SEARCH, DECODER))
-        return cast(AttendingScorer, watched)
+        return cast(AttendingScorer, Observed(state, advance=advance, select=around(state.select, SEARCH, DECODER)))
 
 
-# The figures.
-
-
-def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring.Pacing) -> Figures:
+def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: Pacing) -> Figures:
     """Measure greedy search and beam search of the first lines on this machine; try suggested settings in short trials."""
-    machine, decoding = subject.machine, subject.config.decoding
+    machine, decoding, facts = subject.machine, subject.config.decoding, MachineFacts.of(subject.machine)
     beam_size = decoding.beam_size if decoding.beam_size > 1 else USUAL_BEAM
-    report: Figures = {"machine": machine.describe()}  # the trials change the number of threads
+    described = machine.describe()  # the trials change the number of threads
     logger.info("warming up")
     lines = _as_many_as_fit(subject, lines, pacing)
-    own_shape = (
-        max(1, round(subject.translate(lines, 1, phases=True).rows_per_step)),
-        subject.config.model.d_model,
-        subject.model.output.out_features,
-    )
+    num_rows = max(1, round(subject.translate(lines, 1, phases=True).rows_per_step))
+    own_shape = num_rows, subject.config.model.d_model, subject.model.output.out_features
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     measuring.start_measuring(machine.device)
-    report |= {
+    greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
+    report: Figures = {
+        "machine": described,
         "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
         "num_lines": len(lines),
         "is_forced": subject.is_forced,
-        "greedy": _measured(subject, lines, 1, peak, pacing),
-        "beam": _measured(subject, lines, beam_size, peak, pacing),
+        "greedy": greedy,
+        "beam": beam,
         "memory": measuring.peak_memory(machine.device),
         "products": products,
         "peak": peak,
     }
-    is_recorded = subject.config.runtime.cuda_graphs is not False
-    facts = MachineFacts.of(machine)
-    report |= advice.advised(
-        decoding_limit(report["greedy"], report["beam"]),
-        decoding_suggestions(report["beam"], facts, decoding.batch_tokens, len(lines), is_recorded),
+    report |= advised(
+        decoding_limit(greedy, beam),
+        decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), machine.records_passes),
         subject,
         lambda one, unit: measuring.speed_of([one.translate(lines, beam_size)], unit),
         pacing,
     )
-    turn_lines = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
+    turn_lines = lines[: max(1, round(len(lines) * SHARE_IN_TURNS))]
     engines = engines_in_turns(subject, turn_lines, (1, beam_size), num_rounds=pacing.num_rounds)
     report["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
     if facts.device == "cpu" and (reason := why_no_kernels()) is not None:
@@ -227,18 +214,16 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     return report | {"engines": engines}
 
 
-def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: measuring.Pacing) -> Sequence[str]:
+def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: Pacing) -> Sequence[str]:
     """The first lines: as many as greedy search translates in the time of a round."""
-    lines, num_lines = lines[: pacing.max_lines], 16
+    num_lines, most = 16, min(len(lines), MOST_LINES)
     subject.translate(lines[:num_lines], 1)
-    while num_lines < len(lines) and subject.translate(lines[:num_lines], 1).seconds <= pacing.round_seconds / 2:
+    while num_lines < most and subject.translate(lines[:num_lines], 1).seconds <= pacing.round_seconds / 2:
         num_lines *= 2
-    return lines[:num_lines]
+    return lines[: min(num_lines, most)]
 
 
-def _measured(
-    subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: measuring.Pacing
-) -> Figures:
+def _measured(subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: Pacing) -> Figures:
     """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam.
 
     Speeds are those of `tfm translate`; work and phases are those of a search step by step (`translate_round`).
@@ -272,33 +257,21 @@ def decoding_limit(greedy: Figures, beam: Figures) -> str:
 def decoding_suggestions(
     beam: Figures, facts: MachineFacts, batch_tokens: int, num_lines: int, is_recorded: bool = False
 ) -> list[Suggestion]:
-    """What is worth a trial, the largest expected gain first.
-
-    Args:
-        num_lines: how many lines are translated at once.
-        is_recorded: whether a GPU repeats recorded steps.
-    """
-    found, rows = [*facts.suggestions()], beam["rows_per_step"]
-
-    def change_batches(because: str, verb: str, number: int, gain: float) -> None:
-        what = f"{verb} decoding.batch_tokens to {number:,}"
-        found.append(setting(because, f"decoding.batch_tokens={number}", gain, what=what))
-
+    """What is worth a trial of translating so many lines at once; `is_recorded`: a GPU repeats recorded steps."""
+    rows, found = beam["rows_per_step"], [*facts.suggestions()]
     if facts.device == "cuda" and not is_recorded and rows <= MOST_ROWS:
         found.append(setting("the CPU starts each kernel of a step", "runtime.cuda_graphs=true", 3.0))
     if rows < MANY_ROWS and rows / beam["beam_size"] < num_lines / 2:
-        change_batches(f"a decoder step has only {rows:,.0f} rows", "raise", 4 * batch_tokens, 1.3)
+        because = f"a decoder step has only {rows:,.0f} rows"
+        found.append(setting(because, f"decoding.batch_tokens={4 * batch_tokens}", 1.3))
     elif facts.device == "cpu" and beam["phases"][SEARCH]["share"] > 0.25:
         because = f"a decoder step has {rows:,.0f} rows, whose scores do not fit into the caches"
-        change_batches(because, "lower", max(batch_tokens // 4, 1), 1.1)
-    return advice.worth_trying(found)
-
-
-# Engines in turns: the same sentences, translated by PyTorch in each precision and by CTranslate2.
+        found.append(setting(because, f"decoding.batch_tokens={max(batch_tokens // 4, 1)}", 1.1))
+    return worth_trying(found)
 
 
 def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int) -> Figures:
-    """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all."""
+    """Measure the same sentences with PyTorch in each precision and with CTranslate2, without the text pipeline, which is the same for all."""
     contestants, left_out = contestants_of(subject)
     device, figures = subject.machine.device, list[Figures]()
     unit, pipeline = measuring.unit_of_speed(device.type), subject.translator(1).pipeline
@@ -312,28 +285,21 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
         for _ in range(num_rounds + 1):
             for name, engine in [*contestants.items()]:
                 torch.set_num_threads(subject.num_threads)
-                stopwatch = Stopwatch(device)
                 try:
-                    timed = Timed(target_tokens=num_tokens(engine.translate(requests, options)))
+                    with measuring.timed_lap(device) as timed:
+                        timed.target_tokens = num_tokens(engine.translate(requests, options))
+                    turns[name].append(timed)
                 except TfmError as error:  # CTranslate2 does not know a setting of decoding
                     del contestants[name], turns[name]
                     left_out.append(f"{', '.join(name)}: {error.message}")
-                else:
-                    measuring.wait_for(device)
-                    stopwatch.end_lap("all")
-                    stopwatch.give_times([timed], ())
-                    turns[name].append(timed)
-        for (library, precision), (_, *rounds) in turns.items():  # without the round that warmed up
-            # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
-            speeds, others = (
-                [measuring.speed_of([one], unit) for one in some]
-                for some in (rounds, turns.get((OTHER, precision), [])[1:])
-            )
-            ratio = measuring.spread(map(operator.truediv, speeds, others)) if others else None
+        # Without the round that warmed up. A ratio is taken per round, so that a slow one does not change it.
+        speeds = {name: [measuring.speed_of([one], unit) for one in rounds[1:]] for name, rounds in turns.items()}
+        for (library, precision), own in speeds.items():
+            others = speeds.get((OTHER, precision))
             figures.append(
                 {"engine": library, "precision": precision, "beam_size": beam_size}
-                | measuring.rates(rounds)
-                | {"ratio": ratio}
+                | measuring.rates(turns[library, precision][1:])
+                | {"ratio": others and measuring.spread(map(operator.truediv, own, others))}
             )
     return {
         "processor": processor_name(),
@@ -380,12 +346,18 @@ def _other_engine(subject: Subject) -> Engine:
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """With forced lengths; see `requests_of_one_length`."""
         length = len(requests[0].ids)
-        most = max(1, MAX_LOGITS // (options.beam_size * engine.vocabulary_size))
-        sources = [[str(token) for token in request.ids] for request in requests]
-        batches = length_batches(sources, len, max_tokens=options.batch_tokens, max_items=most)
-        lengths = {"max_input_length": 0, "min_decoding_length": length, "max_decoding_length": length}
-        found = [engine.translator.translate_batch(one, beam_size=options.beam_size, **lengths) for one in batches]
-        return [[Hypothesis(one.hypotheses[0], 0.0)] for one in itertools.chain(*found)]
+        results = engine.translator.translate_batch(
+            [[str(token) for token in request.ids] for request in requests],
+            beam_size=options.beam_size,
+            max_batch_size=min(
+                options.batch_tokens // length, MAX_LOGITS // (options.beam_size * engine.vocabulary_size)
+            )
+            or 1,
+            max_input_length=0,
+            min_decoding_length=length,
+            max_decoding_length=length,
+        )
+        return [[Hypothesis(one.hypotheses[0], 0.0)] for one in results]
 
     return cast(Engine, Observed(engine, translate=translate) if subject.is_forced else engine)
 
@@ -393,27 +365,22 @@ def _other_engine(subject: Subject) -> Engine:
 def advice_on_engines(figures: Sequence[Figures], precision: str, beam_size: int, device: str) -> str:
     """Sentences that name a precision, or the other engine, if it was clearly faster than the precision of now; empty without one."""
     unit = measuring.unit_of_speed(device)
-    key = measuring.key_of_speed("target", unit)
-    own, others = (
-        {
-            one["precision"]: one[key]["median"]
-            for one in figures
-            if (one["engine"], one["beam_size"]) == (library, beam_size)
-        }
-        for library in ("torch", OTHER)
-    )
-    if precision not in own:  # such as float16 on a CPU
+    key, found = measuring.key_of_speed("target", unit), ""
+    of_beam = [one for one in figures if one["beam_size"] == beam_size]
+    speeds = {(one["engine"], one["precision"]): one[key]["median"] for one in of_beam}
+    now = speeds.get(("torch", precision))
+    if now is None:  # such as float16 on a CPU
         return ""
-    fastest, found = max(own, key=own.__getitem__), ""
-    if own[fastest] >= CLEAR_GAIN * own[precision]:
+    own, fastest = max((speed, one) for (library, one), speed in speeds.items() if library == "torch")
+    if own >= CLEAR_GAIN * now:
         found = (
-            f" With runtime.precision={fastest}, PyTorch was {own[fastest] / own[precision]:.1f} times as fast as with "
+            f" With runtime.precision={fastest}, PyTorch was {own / now:.1f} times as fast as with "
             f"{precision}, per {unit}; compare the scores of both: tfm validate --set runtime.precision={fastest}."
         )
-    other = max(others, key=others.__getitem__, default=fastest)
-    if others.get(other, 0.0) >= CLEAR_GAIN * own[fastest]:
+    best, library, other = max((speed, *name) for name, speed in speeds.items())
+    if library == OTHER and best >= CLEAR_GAIN * own:
         found += (
-            f" CTranslate2 in {other} was {others[other] / own[fastest]:.1f} times as fast as PyTorch in {fastest}, per {unit}: "
+            f" CTranslate2 in {other} was {best / own:.1f} times as fast as PyTorch in {fastest}, per {unit}: "
             f"decoding.engine={OTHER}, runtime.precision={other}."
         )
     return found

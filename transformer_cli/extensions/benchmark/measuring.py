@@ -8,8 +8,8 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -47,9 +47,7 @@ class Pacing:
     num_trials: int = 2
     # Of translating:
     round_seconds: float = 1.0  # so many lines that greedy search takes about this time for them
-    max_lines: int = 2000
     num_rounds: int = 4
-    share_of_lines: float = 0.3  # of the lines, those that the engines translate in turns
 
 
 class Stopwatch:
@@ -96,14 +94,12 @@ class Stopwatch:
     def give_times(self, timed: "Sequence[Timed]", phases: Iterable[str]) -> None:
         """Give each piece of work the times of its lap; phases without time are 0."""
         wait_for(self._device)
-        cpu_laps = pairwise(self._cpu_seconds)
-        for one, marks, (before, after) in zip(timed, self._laps[:-1], cpu_laps, strict=True):
-            lap = dict.fromkeys(phases, 0.0)
+        for one, marks, (before, after) in zip(timed, self._laps[:-1], pairwise(self._cpu_seconds), strict=True):
+            one.phases, one.cpu_seconds = dict.fromkeys(phases, 0.0), after - before
             for (_, start), (phase, end) in pairwise(marks):
-                is_number = isinstance(start, float)
-                taken = end - start if is_number else start.elapsed_time(end) / 1000.0
-                lap[phase] = lap.get(phase, 0.0) + taken
-            one.phases, one.seconds, one.cpu_seconds = lap, sum(lap.values()), after - before
+                taken = end - start if isinstance(start, float) else start.elapsed_time(end) / 1000.0
+                one.phases[phase] = one.phases.get(phase, 0.0) + taken
+            one.seconds = sum(one.phases.values())
 
 
 class Observed:
@@ -124,6 +120,16 @@ def wait_for(device: torch.device) -> None:
     """Wait until a GPU has done all its work; a CPU has none left."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
+
+
+@contextmanager
+def timed_lap(device: torch.device) -> "Iterator[Timed]":
+    """Gives the work of the block its time."""
+    stopwatch, timed = Stopwatch(device), Timed()
+    yield timed
+    wait_for(device)
+    stopwatch.end_lap("all")
+    stopwatch.give_times([timed], ())
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:
@@ -227,10 +233,9 @@ class Timed:
         return self.cpu_seconds if unit == "CPU-second" else self.seconds
 
 
-def speed_of(timed: Iterable[Timed], unit: str) -> float:
+def speed_of(timed: Sequence[Timed], unit: str) -> float:
     """Target tokens per second, or per CPU-second, of several pieces of work together."""
-    counted = [(one.target_tokens, one.spent(unit)) for one in timed]
-    return sum(tokens for tokens, _ in counted) / sum(spent for _, spent in counted)
+    return sum(one.target_tokens for one in timed) / sum(one.spent(unit) for one in timed)
 
 
 def rates(timed: Sequence[Timed], side: str = "target") -> Figures:
@@ -284,20 +289,23 @@ def start_measuring(device: torch.device) -> None:
 def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
     """The peak since `start_measuring`, in bytes; None where the system does not report it.
 
-    With `has_graphs`, CUDA graphs are replayed, whose memory was allocated when they were recorded: all memory counts that
-    PyTorch has reserved.
+    Args:
+        has_graphs: whether CUDA graphs are replayed. Their memory was allocated when they were recorded, so all memory that PyTorch has
+            reserved counts.
 
     Returns:
         `resident`: the largest memory of the machine that the process had, libraries included; `usable`: what it could have, with
         what is free; `device` and `device_usable`: the same of the tensors on a CUDA device.
     """
-    peak, now, free = _resident("VmHWM"), _resident("VmRSS"), free_bytes(torch.device("cpu"))
+    sizes, free = dict[str, int](), free_bytes(torch.device("cpu"))
+    with suppress(OSError):
+        status = (PROCESS / "status").read_text(encoding="ascii")
+        sizes = {name: 1024 * int(size) for name, size in re.findall(r"(VmHWM|VmRSS):\s+(\d+) kB", status)}
+    peak, usable = sizes.get("VmHWM"), None if free is None or not sizes else sizes["VmRSS"] + free
     if peak is None and sys.platform != "win32":
         import resource  # not on Windows
 
-        unit = 1 if sys.platform == "darwin" else 1024
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    usable = None if now is None or free is None else now + free
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     found = {"resident": peak, "usable": usable, "device": None, "device_usable": None}
     if device.type == "cuda":
         peak_of = torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated
@@ -310,13 +318,6 @@ def used_and_usable(memory: dict[str, int | None]) -> tuple[int | None, int | No
     """Of the memory that decides how large a batch may be: that of the device, if it has its own."""
     names = ("resident", "usable") if memory["device"] is None else ("device", "device_usable")
     return memory[names[0]], memory[names[1]]
-
-
-def _resident(name: str) -> int | None:
-    with suppress(OSError):
-        found = re.search(rf"{name}:\s+(\d+) kB", (PROCESS / "status").read_text(encoding="ascii"))
-        return None if found is None else 1024 * int(found[1])
-    return None
 
 
 # What a device can do.
@@ -351,8 +352,7 @@ def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
 
 def kernel_seconds(events: Iterable[Any]) -> float:
     """The sum over the kernels and copies of a profile; what the CPU did is left out."""
-    device_events = (one for one in events if str(one.device_type).endswith("CUDA"))
-    return sum(one.self_device_time_total for one in device_events) / 1e6
+    return sum(one.self_device_time_total for one in events if str(one.device_type).endswith("CUDA")) / 1e6
 
 
 # (m, k, n) of square products: on a CPU 1.5 MB of bfloat16 and 24 MB, on a GPU 6 MB and 400 MB.

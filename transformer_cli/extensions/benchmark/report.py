@@ -39,11 +39,6 @@ FIGURES = {
 """Kind of a benchmark -> names of its figures for people, in their order -> their keys in the JSON."""
 MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
 """Some devices do not have them, and files of earlier versions do not either."""
-MACHINE_FIGURES = {
-    "peak memory, resident, bytes": "memory.resident",
-    "peak memory, device, bytes": "memory.device",
-    "peak of matrix products, FLOP/s": "peak.flop_per_second",
-}
 PARTS = {"training": ("figures",), "decoding": ("greedy", "beam")}
 """Kind of a benchmark -> the parts of its JSON that have these figures."""
 FORMAT = 1
@@ -59,23 +54,23 @@ def benchmark_json(kind: str, config: Config, found: Mapping[str, Any]) -> dict[
     for corpus in settings["data"].get("corpora", ()):
         for name in [name for name in corpus if name.endswith("path")]:
             del corpus[name]
-    return {
-        "tfm_benchmark": FORMAT,
-        "kind": kind,
-        "name": config.name,
-        "processor": processor_name(),
-        "environment": environment(kernel_level()),
-        "settings": settings,
-        **found,
-    }
+    conditions = {"processor": processor_name(), "environment": environment(kernel_level()), "settings": settings}
+    return {"tfm_benchmark": FORMAT, "kind": kind, "name": config.name, **conditions, **found}
 
 
-# Lines for people: a name, a value, and its spread.
+def _figures(part: str, kind: str, flat: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names and the dotted keys of the figures of a part, in their order. A phase is indented, below the time that it is part of."""
+    for name, key in FIGURES[kind].items():
+        if key not in MAY_BE_ABSENT or f"{part}.{key}" in flat:
+            yield name, f"{part}.{key}"
+        if key.endswith("_milliseconds"):
+            phases = (re.fullmatch(rf"({part}\.phases\.(.*)\.milliseconds)\.median", path) for path in flat)
+            yield from ((f"  {phase[2]}", phase[1]) for phase in phases if phase)
 
 
 def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """One line per figure of a benchmark, then the conclusion; from what `benchmark_json` returns."""
-    machine_figures, kind = found, found["kind"]
+    machine_figures, kind, flat = found, found["kind"], flat_settings(found)
     if kind == "training":
         machine_figures = found["figures"]
         about, size, parts = "", f"{machine_figures['num_updates']} updates", {"figures": "updates"}
@@ -86,9 +81,17 @@ def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
         parts = {part: f"{beam['num_rounds']} rounds, {search}" for part, search in searches.items()}
     yield f"{found['num_parameters']:,} parameters{about}; {found['machine']}; {size}"
     for part, of in parts.items():
-        yield ""
-        yield _line("", "median", f"10 % to 90 % of {of}")
-        yield from _figure_lines(found[part], kind)
+        yield from ("", _line("", "median", f"10 % to 90 % of {of}"))
+        for name, path in _figures(part, kind, flat):
+            if f"{path}.median" in flat:
+                low, median, high = (_rounded(flat[f"{path}.{place}"]) for place in ("low", "median", "high"))
+                share = flat.get(path.replace(".milliseconds", ".share"))
+                yield _line(name, median, f"{low} to {high}" + (f"   {share:.1%}" if share is not None else ""))
+            elif (value := flat[path]) is not None:
+                is_flop = "flop" in path
+                yield _line(
+                    name, f"{value:.1%}" if "share" in path else f"{value / 1e6:,.1f} M" if is_flop else f"{value:,.0f}"
+                )
     yield ""
     for what, limit in (("resident", "usable"), ("device", "device_usable")):
         used, usable = machine_figures["memory"][what], machine_figures["memory"][limit]
@@ -98,13 +101,11 @@ def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"matrix products, GFLOP per {'CPU-second' if found['machine'].startswith('CPU') else 'second'}"
     for product in machine_figures["products"]:
         shape = " x ".join(f"{size:,}" for size in product["shape"])
-        speed = product["flop_per_second"]["median"] / 1e9
         note = ", the peak" if product == machine_figures["peak"] else ""
-        yield _line(f"  {product['what']}", f"{speed:,.0f}", f"{shape}{note}")
+        yield _line(f"  {product['what']}", f"{product['flop_per_second']['median'] / 1e9:,.0f}", f"{shape}{note}")
     yield ""
     if kind == "decoding":
-        yield from _engine_lines(found["engines"])
-        yield ""
+        yield from (*_engine_lines(found["engines"]), "")
     yield found["conclusion"]
 
 
@@ -112,27 +113,8 @@ def _line(name: str, value: str, note: str = "") -> str:
     return f"{name:32}{value:>14}   {note}".rstrip()
 
 
-def _figure_lines(part: Mapping[str, Any], kind: str) -> Iterator[str]:
-    for name, key in FIGURES[kind].items():
-        value = part.get(key)
-        if isinstance(value, Mapping):
-            yield _spread_line(name, value)
-        elif value is not None:
-            is_flop = key.startswith("flop")
-            yield _line(
-                name, f"{value:.1%}" if "share" in key else f"{value / 1e6:,.1f} M" if is_flop else f"{value:,.0f}"
-            )
-        if key.endswith("_milliseconds"):
-            for phase, found in part["phases"].items():
-                yield _spread_line(f"  {phase}", found["milliseconds"], f"   {found['share']:.1%}")
-
-
-def _spread_line(name: str, spread: Mapping[str, float], note: str = "") -> str:
-    low, median, high = (
-        f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
-        for value in (spread["low"], spread["median"], spread["high"])
-    )
-    return _line(name, median, f"{low} to {high}{note}")
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
@@ -158,9 +140,6 @@ def _name_of_engine(found: Mapping[str, Any]) -> str:
     return f"{search}, {found.get('engine')}, {found.get('precision')}"
 
 
-# Two files of `tfm benchmark --json`, compared.
-
-
 def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
     """Compare two files of `tfm benchmark --json`.
 
@@ -169,8 +148,7 @@ def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
         that differ, so that the ratios show more than one change.
 
     Raises:
-        MissingInputError: there is no such file.
-        DataError: a file is not of a benchmark, or one is of training and the other of translating.
+        DataError: one file is of training and the other of translating; or as `read_benchmark`.
     """
     first, second = read_benchmark(before), read_benchmark(after)
     kind, other_kind = first.get("kind"), second.get("kind")
@@ -185,8 +163,8 @@ def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
         for name, one in old.items()
         if name in new
     ]
-    files = {"before": str(before), "after": str(after)}
-    return files | {"differences": list(_differences(first, second)), "figures": rows}
+    differences = list(_differences(first, second))
+    return {"before": str(before), "after": str(after), "differences": differences, "figures": rows}
 
 
 def comparison_lines(found: Mapping[str, Any]) -> list[str]:
@@ -203,14 +181,12 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     kind, flat, paths = found["kind"], flat_settings(found), dict[str, str]()
     for part in PARTS[kind]:
         prefix = "" if kind == "training" else f"{part}: "
-        for name, key in FIGURES[kind].items():
-            if key not in MAY_BE_ABSENT or f"{part}.{key}" in flat:
-                paths[f"{prefix}{name.strip()}"] = f"{part}.{key}"
-            if key.endswith("_milliseconds"):
-                found_phases = (re.fullmatch(rf"{part}\.phases\.(.*)\.milliseconds\.median", path) for path in flat)
-                paths |= {f"{prefix}{phase[1]}, ms": phase[0] for phase in found_phases if phase}
-    machine_path = "figures." if kind == "training" else ""
-    paths |= {name: f"{machine_path}{path}" for name, path in MACHINE_FIGURES.items()}
+        for name, path in _figures(part, kind, flat):
+            paths[f"{prefix}{name.strip()}{', ms' if '.phases.' in path else ''}"] = path
+    machine = "figures." if kind == "training" else ""
+    paths["peak memory, resident, bytes"] = f"{machine}memory.resident"
+    paths["peak memory, device, bytes"] = f"{machine}memory.device"
+    paths["peak of matrix products, FLOP/s"] = f"{machine}peak.flop_per_second"
     for name, engine in found["engines"].items():
         paths[f"{name}: target tokens per CPU-second"] = f"engines.{name}.target_tokens_per_cpu_second.median"
         if engine.get("ratio") and engine.get("engine") != OTHER:
@@ -259,11 +235,9 @@ def read_benchmark(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: not JSON of a benchmark ({error})", hint=_HINT) from error
     if not isinstance(found, dict) or "tfm_benchmark" not in found:
         raise DataError(f"{path}: JSON, but not of a benchmark", hint=_HINT)
-    if found["tfm_benchmark"] != FORMAT:
-        raise DataError(
-            f"{path}: format {found['tfm_benchmark']!r} of a benchmark; this tfm reads format {FORMAT}",
-            hint="measure again with this version of tfm",
-        )
+    if (number := found["tfm_benchmark"]) != FORMAT:
+        fault = f"{path}: format {number!r} of a benchmark; this tfm reads format {FORMAT}"
+        raise DataError(fault, hint="measure again with this version of tfm")
     try:
         engines = found.get("engines", {"figures": []})["figures"]
         return found | {"engines": {_name_of_engine(one): one for one in engines}}

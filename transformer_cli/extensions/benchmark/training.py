@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -16,26 +15,33 @@ from torch.profiler import ProfilerActivity, profile
 
 from transformer_cli.acceleration.accelerate import num_compiled_graphs
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, are_recorded
-from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
+from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
 from transformer_cli.data.updates import Batch
-from transformer_cli.extensions.benchmark import advice, measuring
-from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts, Suggestion, setting
-from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
+from transformer_cli.extensions.benchmark import measuring
+from transformer_cli.extensions.benchmark.advice import (
+    LEAST_GAIN,
+    MachineFacts,
+    Suggestion,
+    advised,
+    setting,
+    worth_trying,
+)
+from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine, prepare_machine, require_cuda_graphs, require_training_precision
-from transformer_cli.process.signals import cleaned_up
-from transformer_cli.storage import remove
+from transformer_cli.process.device import prepare_machine
+from transformer_cli.process.torchrun import Launch
+from transformer_cli.storage import temporary_folder
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks, StepReport
-from transformer_cli.training.initial_weights import load_initial_model
+from transformer_cli.training.initial_weights import data_of
 from transformer_cli.training.loop import run_loop
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.run import build_session
+from transformer_cli.training.run import build_session, checked_machine
 
 logger = logging.getLogger(__name__)
 
@@ -62,47 +68,18 @@ NUM_PROFILED = 3
 
 
 def measure_training(config_path: str, overrides: Sequence[str], *, num_updates: int | None) -> tuple[Config, Figures]:
-    """Measure the training of a config; nothing stays on the disk, and no run changes."""
+    """Measure the training of a config; nothing stays on the disk, and no run changes.
+
+    The data have the tokenizers of `training.init_from`, if it is set; its weights are not used, as they do not change the speed.
+    """
     config = load_config(config_path, overrides)
-    require_training_precision(config.runtime)
     # A missing device, and a stream that cannot be shared out, are errors before the corpus is read.
-    require_cuda_graphs(config.runtime, _machine_of(config))
+    checked_machine(config, Launch())
     if is_streaming(config.data):
         require_shareable(config.data, config.training.accumulate, 1)
-    pacing = measuring.Pacing(num_updates=num_updates)
-    with data_to_measure(config) as (data, folder):
-        return config, benchmark_training(config, data, folder / "run", pacing)
-
-
-def _machine_of(config: Config) -> Machine:
-    return prepare_machine(config.runtime, records=are_recorded(config, torch.device("cuda")))
-
-
-@contextmanager
-def data_to_measure(config: Config) -> Iterator[tuple[PreparedData, Path]]:
-    """The data of a config, and a temporary folder, in which they are prepared unless the run of this name has those of the config.
-
-    The tokenizers are those of `training.init_from`, if it is set; its weights are not used, as they do not change the speed.
-    """
-    # Windows deletes no file that is mapped into memory.
-    with (
-        TemporaryDirectory(prefix="tfm-benchmark-", ignore_cleanup_errors=True) as name,
-        cleaned_up(lambda: remove([Path(name)])),
-    ):
-        folder, run = Path(name), RunFolder(RUNS / config.name)
-        if (found := open_prepared(config, run.data_folder)) is not None:
-            logger.info("%s: these prepared data are used", run.data_folder)
-            yield found, folder
-            return
-        initial = load_initial_model(config, run.path)
-        tokenizers = None if initial is None else initial.trained.tokenizers
-        logger.info("preparing the data in a temporary folder")
-        place = folder / "data"
-        data = prepare_data(config, place, has_begun=False, tokenizers=tokenizers, runs=RUNS)
-        yield data, folder
-
-
-# Timed updates.
+    with temporary_folder("tfm-benchmark-") as folder:
+        data = data_of(config, folder / "data")
+        return config, benchmark_training(config, data, folder / "run", measuring.Pacing(num_updates=num_updates))
 
 
 class Trainee:
@@ -112,39 +89,32 @@ class Trainee:
     """
 
     def __init__(self, config: Config, data: PreparedData, folder: Path) -> None:
-        self.machine = _machine_of(config)
+        self.machine = prepare_machine(config.runtime, records=are_recorded(config, torch.device("cuda")))
         self.num_threads = torch.get_num_threads()
         if config.training.batch_tokens == "auto":
             config = with_fitting_batches(config, data, self.machine)
-        self.config = config
         self.session = build_session(RunFolder(folder), config, data, self.machine, ALONE)
         never = dict.fromkeys(("max_steps", "save_every", "validate_every"), NEVER)
-        endless = never | {"max_epochs": None, "patience": None}
-        self.experiment = replace(self.session.experiment, training=config.training.model_copy(update=endless))
-        self.progress = self.session.progress
-        self._data, self._folder = data, folder
+        endless = config.training.model_copy(update=never | {"max_epochs": None, "patience": None})
+        self.experiment = replace(self.session.experiment, training=endless)
+        self._folder = folder
 
     @contextmanager
     def changed(self, overrides: Sequence[str]) -> Iterator["Trainee"]:
         """A model that is trained with other settings, until the end of the block; its shapes are prepared."""
-        config = override_settings(self.config, overrides)
-        with closing(Trainee(config, self._data, self._folder)) as other:
+        config = override_settings(self.session.config, overrides)
+        with closing(Trainee(config, self.session.data, self._folder)) as other:
             other.prepare_shapes()
             yield other
 
     def prepare_shapes(self) -> None:
         """Train until no batch needs a compilation (`runtime.compile`) or a recording (`runtime.cuda_graphs`), which take long."""
         compilation, recorded = self.session.compilation, self.experiment.runner.recorded
-        if not (compilation.layers or compilation.loss or recorded):
-            return
-
-        def num_prepared() -> tuple[int, int]:
-            return num_compiled_graphs(), recorded.num_recordings if recorded else 0
-
-        for _ in range(MOST_ROUNDS_OF_PREPARATION):
-            before = num_prepared()
+        is_prepared = not (compilation.layers or compilation.loss or recorded)
+        for _ in range(0 if is_prepared else MOST_ROUNDS_OF_PREPARATION):
+            before = num_compiled_graphs(), recorded and recorded.num_recordings
             self.train(0.0, at_least=20)
-            if num_prepared() == before:
+            if before == (num_compiled_graphs(), recorded and recorded.num_recordings):
                 return
 
     def close(self) -> None:
@@ -159,9 +129,12 @@ class Trainee:
         With `phases`, they are measured too, which may slow the updates on a GPU.
         """
         torch.set_num_threads(self.num_threads)
-        stopwatch = Stopwatch(self.machine.device, phases=phases)
-        experiment, timed = self.experiment, list[Timed]()
-        recorded = experiment.runner.recorded
+        stopwatch, timed, ends_at = (
+            Stopwatch(self.machine.device, phases=phases),
+            list[Timed](),
+            time.perf_counter() + seconds,
+        )
+        experiment, recorded = self.experiment, self.experiment.runner.recorded
         next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
 
         def next_update() -> list[Batch]:
@@ -175,7 +148,6 @@ class Trainee:
         else:
             replay = stopwatch.around(recorded.sum_gradients, OTHER, REPLAY)
             changes["runner"] = replace(experiment.runner, recorded=cast(Any, Observed(recorded, sum_gradients=replay)))
-        ends_at = time.perf_counter() + seconds
 
         class Limit(Callback):
             """Ends each lap with its update, and the training after the given time."""
@@ -189,13 +161,12 @@ class Trainee:
                 return is_late or len(timed) == at_most
 
         with ExitStack() as hooks, self.session.compiling():
-            if phases:
-                # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
-                for hook in _marking_hooks(stopwatch, None if recorded else experiment.model):
-                    hooks.callback(hook.remove)
-            self.progress = run_loop(
+            # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
+            for hook in _marking_hooks(stopwatch, None if recorded else experiment.model) if phases else ():
+                hooks.callback(hook.remove)
+            self.session.progress = run_loop(
                 replace(experiment, **changes),
-                self.progress,
+                self.session.progress,
                 self.session.meter,
                 validate=lambda *_: None,
                 save=lambda *_: None,
@@ -214,10 +185,11 @@ def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed
         shape = recorded.shape_of(batch)
         return 2 * shape.num_pairs * shape.length
 
+    target_tokens = sum(one.num_target_tokens for one in batches)
     return Timed(
         work=sum(map(measuring.work_of_batch, batches), Timed().work),
-        target_tokens=sum(one.num_target_tokens for one in batches),
-        num_tokens=sum(one.num_source_tokens + one.num_target_tokens for one in batches),
+        target_tokens=target_tokens,
+        num_tokens=target_tokens + sum(one.num_source_tokens for one in batches),
         num_cells=sum(map(num_cells, batches)),
         num_batches=len(batches),
     )
@@ -240,43 +212,32 @@ def _marking_hooks(stopwatch: Stopwatch, model: Transformer | None) -> Iterator[
                 yield parameter.register_post_accumulate_grad_hook(marks(BACKWARD))
 
 
-# The figures.
-
-
-def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing: measuring.Pacing) -> Figures:
-    """Measure the training of a config on this machine; try suggested settings in short trials.
-
-    Raises:
-        ConfigError: the config asks for a device that this machine does not have.
-        TryAgainError: memory is too small for the model.
-    """
+def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing: Pacing) -> Figures:
+    """Measure the training of a config on this machine; try suggested settings in short trials."""
     with closing(Trainee(config, data, folder)) as trainee:
-        machine, experiment = trainee.machine, trainee.experiment
-        parameters = list(experiment.model.parameters())
-        report: Figures = {
-            "machine": machine.describe(),  # the trials change the number of threads
-            "num_parameters": sum(one.numel() for one in parameters),
-            "figures": _measured(trainee, pacing),
-        }
+        machine, experiment, described = trainee.machine, trainee.experiment, trainee.machine.describe()
+        figures = _measured(trainee, pacing)
         situation = Situation(
-            trainee.config,
+            trainee.session.config,
             MachineFacts.of(machine),
             num_batches=sum(1 for _ in experiment.updates.producer.order.batches(0)),
             are_layers_compiled=trainee.session.compilation.layers,
             are_passes_recorded=experiment.runner.recorded is not None,
         )
-        return report | advice.advised(
-            training_limit(report["figures"]),
-            training_suggestions(report["figures"], situation),
+        trials = advised(
+            training_limit(figures),
+            training_suggestions(figures, situation),
             trainee,
             lambda one, unit: measuring.speed_of(one.train(pacing.turn_seconds), unit),
             pacing,
         )
+        num_parameters = sum(one.numel() for one in experiment.model.parameters())
+        return {"machine": described, "num_parameters": num_parameters, "figures": figures} | trials
 
 
-def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
+def _measured(trainee: Trainee, pacing: Pacing) -> Figures:
     """The figures of a training. A spread is over updates, the warm-up left out; a share is from 0 to 1."""
-    machine, config, model = trainee.machine, trainee.config, trainee.experiment.model
+    machine, config, model = trainee.machine, trainee.session.config, trainee.experiment.model
     limits: dict[str, Any] = {"at_least": pacing.num_updates or 3, "at_most": pacing.num_updates}
     logger.info("warming up")
     trainee.prepare_shapes()
@@ -289,14 +250,10 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     memory = measuring.peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
-    flop_of = measuring.flop_counter(model, trains=True)
+    flop_of, laps = measuring.flop_counter(model, trains=True), [update.phases for update in marked]
+    passes = config.training.num_predictions
     found = measuring.figures_of(
-        "update",
-        speed,
-        [update.phases for update in marked],
-        lambda work: config.training.num_predictions * flop_of(work),
-        peak=peak,
-        device=machine.device,
+        "update", speed, laps, lambda work: passes * flop_of(work), peak=peak, device=machine.device
     )
     together = measuring.speed_of(speed, "second")  # unlike the median, this has the few updates that take long
     busy = peak_of_sheet = None
@@ -307,8 +264,7 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
         kernels = measuring.kernel_seconds(profiler.key_averages())
         # The seconds in kernels for a token, of those without a profiler; two streams may compute at the same time.
         busy = min(1.0, kernels / sum(update.target_tokens for update in profiled) * together)
-        name = torch.cuda.get_device_name(machine.device)
-        peak_of_sheet = measuring.peak_of_data_sheet(name, machine.precision)
+        peak_of_sheet = measuring.peak_of_data_sheet(torch.cuda.get_device_name(machine.device), machine.precision)
     return found | {
         "num_updates": len(speed),
         "target_tokens_per_second_together": together,
@@ -325,25 +281,22 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
 
 def training_limit(figures: Figures) -> str:
     """One sentence: the phase that takes the most time, and the share of the peak."""
-    phases = figures["phases"]
-    name = measuring.longest_of(phases)
-    limit = (
+    phases, of_sheet, busy = figures["phases"], figures["share_of_data_sheet"], figures["busy_share"]
+    name, waiting = measuring.longest_of(phases), phases[DATA]["share"]
+    parts = [
         f"{WHAT_IS_OTHER if name == OTHER else name.capitalize()} takes {phases[name]['share']:.0%} of an update of "
         f"{figures['update_milliseconds']['median']:,.0f} ms; the matrix products reach "
         f"{figures['share_of_peak']:.0%} of this machine's peak"
-    )
-    if figures["share_of_data_sheet"] is not None:
-        limit += f" and {figures['share_of_data_sheet']:.0%} of that of its data sheet"
-    if figures["busy_share"] is not None:
-        limit += f"; the GPU computes {figures['busy_share']:.0%} of the time"
-    if phases[DATA]["share"] >= MUCH_WAITING:
-        limit += f"; waiting for data takes {phases[DATA]['share']:.0%}: one thread prepares the batches"
+    ]
+    if of_sheet is not None:
+        parts[0] += f" and {of_sheet:.0%} of that of its data sheet"
+    if busy is not None:
+        parts.append(f"the GPU computes {busy:.0%} of the time")
+    if waiting >= MUCH_WAITING:
+        parts.append(f"waiting for data takes {waiting:.0%}: one thread prepares the batches")
     if figures["num_halvings"]:
-        limit += f"; {figures['num_halvings']} batches did not fit into memory and were cut in two"
-    return limit
-
-
-# Suggestions.
+        parts.append(f"{figures['num_halvings']} batches did not fit into memory and were cut in two")
+    return "; ".join(parts)
 
 
 class Situation(NamedTuple):
@@ -358,16 +311,30 @@ class Situation(NamedTuple):
 
 def training_suggestions(figures: Figures, situation: Situation) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first."""
-    rules = _on_a_gpu, _core_for_data, _padding, _larger_batches
-    found = [one for rule in rules for one in rule(figures, situation)]
-    return advice.worth_trying([*situation.machine.suggestions(), *found])
+    machine, waiting, padding = situation.machine, figures["phases"][DATA]["share"], figures["padding_share"]
+    found = [
+        *machine.suggestions(),
+        *_for_a_gpu(figures["busy_share"], situation),
+        *_larger_batches(figures, situation),
+    ]
+    if machine.device == "cpu" and waiting >= MUCH_WAITING and 2 < machine.num_threads >= machine.num_cores:
+        because, change = (
+            f"waiting for data takes {waiting:.0%} of an update",
+            f"runtime.threads={machine.num_threads - 1}",
+        )
+        what = f"leave a core for the thread that prepares batches: set {change}"
+        found.append(Suggestion(because, what, (change,), 1.0 / (1.0 - waiting)))
+    if padding >= MUCH_PADDING:  # sentences of a smaller batch differ less in their lengths
+        gain = (1.0 - padding / 2) / (1.0 - padding)
+        found.append(Suggestion(f"padding is {padding:.0%} of a batch", *_resized(situation.config, 0.5), gain))
+    return worth_trying(found)
 
 
-def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
-    runtime, busy = situation.config.runtime, figures["busy_share"]
-    if situation.machine.device != "cuda":
+def _for_a_gpu(busy: float | None, situation: Situation) -> Iterator[Suggestion]:
+    """Of a GPU that is busy for a share of the time, and else waits for the CPU, which starts its kernels."""
+    if situation.machine.device != "cuda" or busy is None:
         return
-    is_waiting = busy < MUCH_BUSY  # for the CPU, which starts its kernels
+    runtime, is_waiting = situation.config.runtime, busy < MUCH_BUSY
     if not situation.are_layers_compiled and runtime.compile is not True:
         # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
         yield setting("the layers are not compiled", "runtime.compile=true", 1.05 if is_waiting else 1.2)
@@ -375,22 +342,6 @@ def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
     if is_waiting and may_record and not situation.are_passes_recorded:
         because = f"the GPU computes only {busy:.0%} of the time and waits for the CPU to start its kernels"
         yield setting(because, "runtime.cuda_graphs=true", min(3.0, 1.0 / max(busy, 0.01)))
-
-
-def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
-    waiting, now = figures["phases"][DATA]["share"], situation.machine.num_threads
-    has_no_core = now > 2 and now >= situation.machine.num_cores
-    if situation.machine.device == "cpu" and waiting >= MUCH_WAITING and has_no_core:
-        change = f"runtime.threads={now - 1}"
-        what = f"leave a core for the thread that prepares batches: set {change}"
-        yield setting(f"waiting for data takes {waiting:.0%} of an update", change, 1.0 / (1.0 - waiting), what=what)
-
-
-def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
-    now = figures["padding_share"]
-    if now >= MUCH_PADDING:  # sentences of a smaller batch differ less in their lengths
-        gain = (1.0 - now / 2) / (1.0 - now)
-        yield Suggestion(f"padding is {now:.0%} of a batch", *_resized(situation.config, 0.5), gain)
 
 
 def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggestion]:

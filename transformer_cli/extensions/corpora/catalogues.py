@@ -17,9 +17,8 @@ from pydantic import Field, NonNegativeInt, ValidationError, field_validator, mo
 from transformer_cli.config.data import Language
 from transformer_cli.config.section import Section
 from transformer_cli.data.sources.lines import read_lines
-from transformer_cli.extensions.corpora.pairs import scratch_folder
 from transformer_cli.process.errors import DataError, MissingInputError
-from transformer_cli.storage import staged_file
+from transformer_cli.storage import staged_file, temporary_folder
 from transformer_cli.text.languages import LANGUAGE_OF_NAME
 
 FileKind = Literal["txt", "tsv", "tmx", "xlsx"]
@@ -152,7 +151,7 @@ def _loaded_mtdata() -> Iterator[Any]:
     """The index of mtdata, made in an empty folder: mtdata runs files named mtdata*.py of the current folder."""
     root, silent = logging.getLogger(), logging.NullHandler()
     before = os.environ.get("MTDATA")
-    with scratch_folder() as scratch, contextlib.chdir(scratch):
+    with temporary_folder("tfm-corpora-") as scratch, contextlib.chdir(scratch):
         os.environ["MTDATA"] = str(scratch / "cache")
         root.addHandler(silent)  # with a handler, mtdata does not install its own
         try:

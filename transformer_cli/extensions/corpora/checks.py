@@ -33,8 +33,8 @@ from transformer_cli.extensions.corpora.pairs import (
     NumberedPairs,
     NumberedPart,
     corpus_parts,
-    scratch_folder,
 )
+from transformer_cli.storage import temporary_folder
 
 # The rules that training applies, and the faults that they mend.
 _FAULT_OF_RULE = {
@@ -212,7 +212,7 @@ def inspect(data: DataConfig, *, seed: int = 0, all_languages: bool = False) -> 
         DataError: a file cannot be read as a corpus.
     """
     detector = SentenceLanguageDetector()
-    with scratch_folder() as scratch:
+    with temporary_folder("tfm-corpora-") as scratch:
         held_out = HeldOutForms(scratch)
         parts = corpus_parts(data)
         for part in parts:

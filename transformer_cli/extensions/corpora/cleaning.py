@@ -41,10 +41,9 @@ from transformer_cli.extensions.corpora.pairs import (
     NumberedPairs,
     NumberedPart,
     corpus_parts,
-    scratch_folder,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage import staged_folder
+from transformer_cli.storage import staged_folder, temporary_folder
 
 logger = logging.getLogger(__name__)
 
@@ -272,7 +271,7 @@ def clean_corpus(data: DataConfig, rules: CorpusRules, folder: Path, *, seed: in
     """
     detector = SentenceLanguageDetector() if rules.drop_wrong_language else None
     cleaned: list[CleanedPart] = []
-    with scratch_folder() as scratch, staged_folder(folder) as unfinished:
+    with temporary_folder("tfm-corpora-") as scratch, staged_folder(folder) as unfinished:
         held_out = HeldOutForms(scratch)
         names = _FreeNames(data)
         for number, part in enumerate(corpus_parts(data)):

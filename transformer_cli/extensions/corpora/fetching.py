@@ -37,10 +37,9 @@ from transformer_cli.extensions.corpora.pairs import (
     ImportReport,
     decoded_pair,
     one_line,
-    scratch_folder,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage import replace_file
+from transformer_cli.storage import replace_file, temporary_folder
 
 LOCK_FILE = "data.lock"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -235,7 +234,7 @@ def _written(
     if files[0] == files[1]:
         files = (folder / f"{entry.name}.tsv",)
     report = ImportReport()
-    with scratch_folder() as scratch:
+    with temporary_folder("tfm-corpora-") as scratch:
         groups, licence = _groups(entry, paths, scratch)
         segments = chain.from_iterable(
             _segments_of(group, entry, report, scratch / str(number)) for number, group in enumerate(groups)

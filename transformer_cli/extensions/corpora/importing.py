@@ -28,7 +28,6 @@ from transformer_cli.extensions.corpora.pairs import (
     NumberedPairs,
     corpus_parts,
     one_line,
-    scratch_folder,
 )
 from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
 from transformer_cli.extensions.corpora.translation_memories import (
@@ -42,7 +41,7 @@ from transformer_cli.extensions.corpora.translation_memories import (
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import for_shell
-from transformer_cli.storage import staged_file
+from transformer_cli.storage import staged_file, temporary_folder
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
     best_match,
@@ -145,7 +144,7 @@ def import_pairs(
         if not path.is_file():
             raise MissingInputError(f"{path.absolute()}: no such file")
     report, facts = ImportReport(), facts.with_codes()
-    with scratch_folder() as scratch, _named_as_given(paths[0], scratch):
+    with temporary_folder("tfm-corpora-") as scratch, _named_as_given(paths[0], scratch):
         segments, direction = open_segments(paths, facts, sheet, report, scratch)
         files = output(direction)
         write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
@@ -171,7 +170,7 @@ def read_memory(
     facts = GivenFacts(None, None, source_language, target_language, encoding)
     with (
         _hints_of_a_memory(path),
-        scratch_folder() as scratch,
+        temporary_folder("tfm-corpora-") as scratch,
         _named_as_given(path, scratch),
     ):
         segments, _ = open_segments([path], facts, None, report, scratch, _table_of_memory)

@@ -1,12 +1,9 @@
 """The pairs of corpora: with the place of each in its files, as they are read, fetched and imported."""
 
 import re
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config import Direction, FilesData, HubData, SplitName
@@ -15,7 +12,6 @@ from transformer_cli.data.pairs import Finding, ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import corpus_pairs, is_read_for, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError, read_lines
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
-from transformer_cli.process.signals import cleaned_up
 
 NOT_UTF_8 = "not UTF-8"
 """Also of bytes that are no text in the encoding that a corpus names."""
@@ -97,14 +93,6 @@ def corpus_parts(data: DataConfig) -> list[NumberedPart]:
             parts.append(NumberedPart(split, label, label, data.directions[0], None, 0))
     order = ("validation", "test", None, "train")
     return sorted(parts, key=lambda part: order.index(part.split))
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A temporary folder for tables that are too large for memory."""
-    temporary = tempfile.TemporaryDirectory(prefix="tfm-corpora-", ignore_cleanup_errors=True)
-    with temporary as name, cleaned_up(temporary.cleanup):
-        yield Path(name)
 
 
 class NumberedPairs:

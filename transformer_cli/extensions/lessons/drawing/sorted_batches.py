@@ -2,11 +2,7 @@
 
 import itertools
 import math
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.order import (
     Budget,
@@ -24,8 +19,10 @@ from transformer_cli.data.order import (
     epoch_order,
     padding_share,
 )
-from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
+from transformer_cli.data.preparation import PreparedData
 from transformer_cli.extensions.lessons.drawing.theme import SMALL, TEXT, Theme, new_figure
+from transformer_cli.storage import temporary_folder
+from transformer_cli.training.initial_weights import data_of
 
 NUM_BATCHES = 5
 NUM_ROWS = 40
@@ -50,8 +47,8 @@ class BatchesInOrder:
 
 def draw_batches(config: Config, theme: Theme) -> Figure:
     """The first batches in both orders; the corpus is prepared in a temporary folder unless a run has it."""
-    with _prepared(config) as prepared:
-        orders = orders_of(prepared)
+    with temporary_folder("tfm-draw-") as folder:
+        orders = orders_of(data_of(config, folder / "data"))
     figure = new_figure(6.2, theme)
     parts: Any = figure.subfigures(2, 1)
     longest = max(batch.shape[1] for order in orders for batch in order.batches)
@@ -81,17 +78,6 @@ def _limit(config: Config) -> str:
     if training.batch_tokens is None:
         return f"batch_sentences: {training.batch_sentences}"
     return f"batch_tokens: {training.batch_tokens}"
-
-
-@contextmanager
-def _prepared(config: Config) -> Iterator[PreparedData]:
-    found = open_prepared(config, RunFolder(RUNS / config.name).data_folder)
-    if found is not None:
-        yield found
-        return
-    # Windows deletes no file that is mapped into memory.
-    with tempfile.TemporaryDirectory(prefix="tfm-draw-", ignore_cleanup_errors=True) as folder:
-        yield prepare_data(config, Path(folder) / "data", has_begun=False)
 
 
 def _sample(order: EpochOrder, title: str, *, is_sorted: bool = True) -> BatchesInOrder:
