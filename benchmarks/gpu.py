@@ -36,7 +36,7 @@ from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, requests_of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee
-from transformer_cli.process.device import let_segments_grow, prepare_machine
+from transformer_cli.process.device import let_segments_grow, peak_of_data_sheet, prepare_machine, wait_for
 from transformer_cli.storage import temporary_folder
 from transformer_cli.training.initial_weights import data_of, new_model
 
@@ -51,10 +51,10 @@ SMALLER = 1 if DEVICE.type == "cuda" else 100
 
 def milliseconds(work: Callable[[], object]) -> float:
     """The time of some work, the device's included."""
-    measuring.wait_for(DEVICE)
+    wait_for(DEVICE)
     started_at = time.perf_counter()
     work()
-    measuring.wait_for(DEVICE)
+    wait_for(DEVICE)
     return 1000.0 * (time.perf_counter() - started_at)
 
 
@@ -209,7 +209,7 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
         )
         highest = peak["flop_per_second"]["median"]
         name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-        of_sheet = measuring.peak_of_data_sheet(name, trainee.machine.precision)
+        of_sheet = peak_of_data_sheet(name, trainee.machine.precision)
         found |= {
             "device": name,
             "precision": trainee.machine.precision_name,

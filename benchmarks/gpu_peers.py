@@ -39,9 +39,9 @@ from torch.nn import functional as F
 
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.extensions.benchmark.measuring import Stopwatch, wait_for
+from transformer_cli.extensions.benchmark.measuring import Stopwatch
 from transformer_cli.extensions.benchmark.training import Trainee
-from transformer_cli.process.device import let_segments_grow
+from transformer_cli.process.device import let_segments_grow, wait_for
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SIZES = 25_000, 4096

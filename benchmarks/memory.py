@@ -7,12 +7,11 @@ It trains in the folder runs/ of the current folder, from the first step. "resid
 """
 
 import argparse
-import re
 import sys
 import time
-from pathlib import Path
 
 from transformer_cli.config import load_config
+from transformer_cli.process.device import resident_bytes
 from transformer_cli.training.callbacks import Callback, StepReport
 from transformer_cli.training.run import train
 
@@ -32,14 +31,9 @@ class Watch(Callback):
             return
         cpu_seconds = time.process_time() - self.cpu_started_at
         speed = self.num_tokens / cpu_seconds
-        sys.stdout.write(f"{step:>6}  {_megabytes('VmRSS'):>8,}  {_megabytes('VmHWM'):>6,}  {speed:>22,.0f}" + "\n")
+        now, peak = ((size or 0) // 10**6 for size in resident_bytes())
+        sys.stdout.write(f"{step:>6}  {now:>8,}  {peak:>6,}  {speed:>22,.0f}" + "\n")
         self.cpu_started_at, self.num_tokens = time.process_time(), 0
-
-
-def _megabytes(name: str) -> int:
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None, "only Linux tells the resident size"
-    return int(found[1]) // 1000
 
 
 def main() -> None:

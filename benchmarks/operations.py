@@ -40,7 +40,7 @@ from transformer_cli.decoding.search import beam
 from transformer_cli.model import Transformer
 from transformer_cli.model import layers as embeddings
 from transformer_cli.model.layers import MultiHeadAttention
-from transformer_cli.process.device import Machine
+from transformer_cli.process.device import PEAKS_OF_DATA_SHEETS, Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training import optimizers
 from transformer_cli.training.loop import UpdateRunner, build_objective
@@ -59,9 +59,9 @@ class Card(NamedTuple):
 
 
 CARDS = (
-    Card("H100", 3.35e12, 989e12),
-    Card("RTX 4090", 1.008e12, 165e12),
-    Card("T4", 0.320e12, 65e12),
+    Card("H100", 3.35e12, PEAKS_OF_DATA_SHEETS["H100"]),
+    Card("RTX 4090", 1.008e12, PEAKS_OF_DATA_SHEETS["RTX 4090"]),
+    Card("T4", 0.320e12, PEAKS_OF_DATA_SHEETS["T4"]),
 )
 """Sources: NVIDIA H100 Tensor Core GPU data sheet (SXM, without sparsity); NVIDIA Ada GPU Architecture, appendix A (FP16 and
 BF16 with FP32 accumulate); NVIDIA T4 Tensor Core GPU data sheet (FP16; the T4 has no fast bfloat16, and flash attention needs a

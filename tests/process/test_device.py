@@ -332,3 +332,21 @@ def test_a_gpu_that_pytorch_cannot_use_is_named_instead_of_a_silent_training_on_
     prepare_machine(RuntimeConfig(device="auto"))
     prepare_machine(RuntimeConfig(device="cpu"))
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "teraflop"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H100 PCIe", 756),
+        ("NVIDIA A100-SXM4-80GB", 312),
+        ("NVIDIA GeForce RTX 4090", 165),
+        ("Tesla T4", 65),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA A10G", None),
+    ],
+)
+def test_the_peak_of_a_data_sheet_is_that_of_the_card(name: str, teraflop: int | None) -> None:
+    expected = None if teraflop is None else teraflop * 1e12
+    assert runtime.peak_of_data_sheet(name, torch.bfloat16) == expected
+    assert runtime.peak_of_data_sheet(name, torch.float32) is None

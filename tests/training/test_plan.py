@@ -18,7 +18,7 @@ from transformer_cli.training.advice import (
     Announcer,
     Plan,
     Vocabulary,
-    _one_or_two_digits,
+    one_or_two_digits,
     warnings,
 )
 from transformer_cli.training.callbacks import TrainingReport
@@ -268,7 +268,7 @@ def test_each_limit_is_where_it_is_said_to_be(changes: dict[str, Any], told: str
     ("number", "told"), [(0.2, 1), (1.4, 1), (7, 7), (84, 80), (847, 800), (999, 1000), (1234, 1200), (98_765, 99_000)]
 )
 def test_advice_names_round_numbers_of_at_least_one(number: float, told: int) -> None:
-    assert _one_or_two_digits(number) == told
+    assert one_or_two_digits(number) == told
 
 
 @pytest.mark.long

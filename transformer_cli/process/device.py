@@ -297,6 +297,39 @@ def environment(kernels: str | None) -> dict[str, Any]:
     }
 
 
+PEAKS_OF_DATA_SHEETS = {
+    "B200": 2250e12,
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "RTX 4090": 165e12,
+    "RTX 3090": 71e12,
+    "L4": 121e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
+"""A part of the name of an NVIDIA card -> FLOP a second of dense products in bfloat16 or float16, added up in float32.
+
+Source: the data sheets and architecture papers of NVIDIA; those of H100 and H200 are of SXM cards unless the name says otherwise.
+"""
+
+
+def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
+    """The FLOP a second that the data sheet of a card promises; None for another precision or a card that is not in the table."""
+    if precision not in (torch.bfloat16, torch.float16) or "Laptop" in name:
+        return None
+    words = f" {name} ".replace("-", " ")
+    return next((peak for part, peak in PEAKS_OF_DATA_SHEETS.items() if f" {part} " in words), None)
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a GPU has done all its work; a CPU has none left."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
 # Memory: how much is free, whether a model fits, and how much the allocator keeps.
 
 
@@ -338,6 +371,20 @@ def free_bytes(device: torch.device) -> int | None:
     # An Apple GPU uses the memory of the machine.
     known = [size for size in (_free_on_machine(), _free_in_groups()) if size is not None]
     return min(known, default=None)
+
+
+def resident_bytes() -> tuple[int | None, int | None]:
+    """The memory of the machine that this process has, libraries included, and the most that it had; None where the system does not tell."""
+    sizes = dict[str, int]()
+    with suppress(OSError):
+        status = (PROC / "self/status").read_text("ascii")
+        sizes = {name: 1024 * int(size) for name, size in re.findall(r"(VmRSS|VmHWM):\s+(\d+) kB", status)}
+    now, peak = sizes.get("VmRSS"), sizes.get("VmHWM")
+    if peak is None and sys.platform != "win32":
+        import resource  # not on Windows
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return now, peak
 
 
 def _free_on_machine() -> int | None:

@@ -178,7 +178,7 @@ def warnings(plan: Plan, config: Config) -> list[str]:
 def _length_warnings(plan: Plan, config: Config) -> list[str]:
     """What does not fit the number of updates: the warm-up, the end of the schedule, the intervals."""
     training, num_steps = config.training, plan.num_steps
-    found, fitting = list[str](), _one_or_two_digits(num_steps / 10)
+    found, fitting = list[str](), one_or_two_digits(num_steps / 10)
     warmup_steps = training.warmup_steps
     if warmup_steps > MAX_WARMUP_SHARE * num_steps:
         share = "all" if warmup_steps >= num_steps else f"{warmup_steps / num_steps:.0%}"
@@ -207,7 +207,7 @@ def _length_warnings(plan: Plan, config: Config) -> list[str]:
         found.append(
             f"training.patience is {training.patience} and the run has {num_validations} validations, of "
             "which the first is always a new best: patience cannot end the run; "
-            f"lower training.patience, or set training.validate_every to about {_one_or_two_digits(num_steps / (3 * training.patience))}"
+            f"lower training.patience, or set training.validate_every to about {one_or_two_digits(num_steps / (3 * training.patience))}"
         )
     return found
 
@@ -232,7 +232,7 @@ def _update_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     # An update takes as many batches as come closest to it, so with one batch it may be too large by a half.
     if wanted is None or size < 1.5 * wanted or not isinstance(training.batch_tokens, int):
         return []
-    fitting = max(MIN_BATCH_TOKENS, _one_or_two_digits(training.batch_tokens * wanted / size))
+    fitting = max(MIN_BATCH_TOKENS, one_or_two_digits(training.batch_tokens * wanted / size))
     return [
         f"training.update_tokens is {wanted:,}, but a single batch has about {size:,.0f} target tokens, so each update is one "
         f"batch; set training.batch_tokens to about {fitting:,}, or raise training.update_tokens"
@@ -243,7 +243,7 @@ def _batch_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
     if plan.num_pairs < 2 or num_batches <= 0.9 * plan.num_pairs:
         return []
-    fitting = _one_or_two_digits(32 * plan.num_target_tokens / plan.num_pairs)
+    fitting = one_or_two_digits(32 * plan.num_target_tokens / plan.num_pairs)
     return [
         f"training.batch_tokens is {size:,}, and most sentence pairs are longer, so nearly every batch is a single pair; "
         f"set training.batch_tokens to {max(MIN_BATCH_TOKENS, fitting):,} or more"
@@ -257,7 +257,7 @@ def _plateau_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     return [
         f"training.plateau_patience is {patience} and the run has {_counted(num_validations, 'validation')}, of "
         "which the first is always a new best: the learning rate cannot fall; lower training.plateau_patience, or "
-        f"set training.validate_every to about {_one_or_two_digits(plan.num_steps / (3 * patience))}"
+        f"set training.validate_every to about {one_or_two_digits(plan.num_steps / (3 * patience))}"
     ]
 
 
@@ -313,8 +313,8 @@ def _vocabulary_warnings(plan: Plan, config: Config) -> list[str]:
     asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
     for side, size, num_tokens in plan.vocabularies:
         num_learned = max(1, size - num_fixed)
-        fitting = max(400, _one_or_two_digits(num_tokens / 30))
-        wanted = min(fitting, _one_or_two_digits(0.7 * size))
+        fitting = max(400, one_or_two_digits(num_tokens / 30))
+        wanted = min(fitting, one_or_two_digits(0.7 * size))
         advice = f"set tokenizer.vocab_size to about {wanted:,}"
         # A vocabulary of bytes alone is refused, or learns nothing.
         if wanted < MIN_SUBWORD_VOCABULARY:
@@ -344,7 +344,7 @@ def _corpus_warnings(plan: Plan, config: Config) -> list[str]:
         )
     if plan.updates_per_epoch < MIN_UPDATES_PER_EPOCH:
         name, size = _size_of_an_update(training)
-        wanted = _one_or_two_digits(size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH))
+        wanted = one_or_two_digits(size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH))
         also = " and training.accumulate to 1" if training.accumulate > 1 else ""
         advice = f"set training.{name} to about {wanted}{also}"
         if wanted < (2 if name == "batch_sentences" else MIN_BATCH_TOKENS):
@@ -383,7 +383,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _one_or_two_digits(number: float) -> int:
+def one_or_two_digits(number: float) -> int:
     """A whole number, 1 or more, with one or two significant digits."""
     return max(1, int(float(f"{number:.1g}" if number < 1000 else f"{number:.2g}")))
 

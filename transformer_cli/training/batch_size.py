@@ -25,7 +25,7 @@ from transformer_cli.data.order import EpochOrder
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.updates import Batch, draws_ids_anew, training_pairs
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine, free_bytes
+from transformer_cli.process.device import Machine, free_bytes, wait_for
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import SPECIALS
@@ -180,7 +180,7 @@ class _Trial:
 
     def _timed_update(self, size: int) -> float:
         batch = longest_batch(size, self.length, self.vocab_sizes).to(self.machine.device)
-        self._wait()
+        wait_for(self.machine.device)
         started_at = time.perf_counter()
         kept: dict[int, int] = {}
 
@@ -197,13 +197,9 @@ class _Trial:
         (sums.objective / batch.num_target_tokens).backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step_if(torch.isfinite(norm))
-        self._wait()
+        wait_for(self.machine.device)
         self.kept_bytes_per_token = sum(kept.values()) / batch.num_cells
         return time.perf_counter() - started_at
-
-    def _wait(self) -> None:
-        if self.machine.device.type == "cuda":
-            torch.cuda.synchronize(self.machine.device)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from transformer_cli.config import Config
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.validation import Sample, attention_picture
+from transformer_cli.process.device import wait_for
 from transformer_cli.process.errors import TfmError
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.storage import KnownFolder, append_json_line, cut_json_lines, keep_json_lines
@@ -243,8 +244,8 @@ class Meter:
             is_long: whether the block will take time; a GPU then first finishes the updates that are queued, because
                 their time counts.
         """
-        if is_long and self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        if is_long:
+            wait_for(self._device)
         pause_started_at = time.perf_counter()
         yield
         self._lap_started_at += time.perf_counter() - pause_started_at

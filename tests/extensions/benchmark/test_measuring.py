@@ -11,7 +11,6 @@ from transformer_cli.extensions.benchmark.measuring import (
     Timed,
     kernel_seconds,
     measure_products,
-    peak_of_data_sheet,
     phases_of,
     spread,
     used_and_usable,
@@ -104,24 +103,6 @@ def test_three_shapes_are_measured_and_named(monkeypatch: pytest.MonkeyPatch) ->
     ]
     speeds = [one["flop_per_second"] for one in found]
     assert all(0.0 < one["low"] <= one["high"] for one in speeds)
-
-
-@pytest.mark.parametrize(
-    ("name", "teraflop"),
-    [
-        ("NVIDIA H100 80GB HBM3", 989),
-        ("NVIDIA H100 PCIe", 756),
-        ("NVIDIA A100-SXM4-80GB", 312),
-        ("NVIDIA GeForce RTX 4090", 165),
-        ("Tesla T4", 65),
-        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
-        ("NVIDIA A10G", None),
-    ],
-)
-def test_the_peak_of_a_data_sheet_is_that_of_the_card(name: str, teraflop: int | None) -> None:
-    expected = None if teraflop is None else teraflop * 1e12
-    assert peak_of_data_sheet(name, torch.bfloat16) == expected
-    assert peak_of_data_sheet(name, torch.float32) is None
 
 
 class Event(NamedTuple):

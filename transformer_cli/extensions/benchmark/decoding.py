@@ -233,13 +233,14 @@ def _measured(subject: Subject, lines: Sequence[str], beam_size: int, peak: Figu
     marked = [subject.translate(lines, beam_size, phases=True) for _ in range(max(1, pacing.num_rounds // 2))]
     rounds = [replace(one, work=marked[0].work, num_cells=marked[0].num_cells) for one in rounds]
     per_batch = [{name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked]
-    flop_of, device = measuring.flop_counter(subject.model, trains=False), subject.machine.device
+    unit = measuring.unit_of_speed(subject.machine.device.type)
+    flop_of = measuring.flop_counter(subject.model, trains=False)
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),
         **measuring.rates(rounds, "source"),
         "rows_per_step": marked[0].rows_per_step,
-        **measuring.figures_of("batch", rounds, per_batch, flop_of, peak=peak, device=device),
+        **measuring.figures_of("batch", rounds, per_batch, flop_of, peak, unit),
     }
 
 

@@ -5,8 +5,6 @@ All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints
 """
 
 import logging
-import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,11 +22,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine, free_bytes, return_freed_memory
+from transformer_cli.process.device import Machine, free_bytes, resident_bytes, return_freed_memory, wait_for
 
 logger = logging.getLogger(__name__)
 
 Figures = dict[str, Any]
+Laps = Sequence[Mapping[str, float]]  # the seconds of each phase of updates or batches
+Work = NDArray[np.int64]
+"""What a batch costs: source tokens, target tokens, and pairs of query and key positions in the self-attention of the encoder (S S
+for a sentence of S tokens), in the decoder (T (T + 1) / 2, as a position sees itself and those before it), and in cross-attention (T S)."""
+FlopOf = Callable[[Work], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,6 @@ class Observed:
         return getattr(self._own, name)
 
 
-def wait_for(device: torch.device) -> None:
-    """Wait until a GPU has done all its work; a CPU has none left."""
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-
-
 @contextmanager
 def timed_lap(device: torch.device) -> "Iterator[Timed]":
     """Gives the work of the block its time."""
@@ -132,32 +129,6 @@ def timed_lap(device: torch.device) -> "Iterator[Timed]":
     stopwatch.give_times([timed], ())
 
 
-def spread(values: Iterable[float]) -> dict[str, float]:
-    """The median; a tenth of the values lies below `low`, a tenth above `high`."""
-    median, low, high = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
-    return {"median": median, "low": low, "high": high}
-
-
-def phases_of(laps: Sequence[Mapping[str, float]]) -> dict[str, Figures]:
-    """The spread of each phase of several laps, in milliseconds, and its share (0 to 1) of the time of all."""
-    seconds = {name: [lap[name] for lap in laps] for name in laps[0]}
-    in_all = sum(map(sum, seconds.values()))
-    return {
-        name: {"milliseconds": spread(1000.0 * one for one in some), "share": sum(some) / in_all}
-        for name, some in seconds.items()
-    }
-
-
-def longest_of(phases: Mapping[str, Figures]) -> str:
-    """The name of the longest phase."""
-    return max(phases, key=lambda name: phases[name]["share"])
-
-
-Work = NDArray[np.int64]
-"""What a batch costs: source tokens, target tokens, and pairs of query and key positions in the self-attention of the encoder (S S
-for a sentence of S tokens), in the decoder (T (T + 1) / 2, as a position sees itself and those before it), and in cross-attention (T S)."""
-
-
 def work_of_batch(batch: Batch) -> Work:
     """The work that the real tokens of a batch need; padding is left out."""
     source = batch.source_mask.sum(1)  # (B,)
@@ -166,7 +137,7 @@ def work_of_batch(batch: Batch) -> Work:
     return np.array([int(one.sum()) for one in parts])
 
 
-def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
+def flop_counter(model: Transformer, *, trains: bool) -> FlopOf:
     """A function that returns the FLOP of some work: of a forward pass, with `trains` of the backward pass too.
 
     The FLOP are a sum over the numbers of `Work`, each times a factor of its own. PyTorch counts them, without computing
@@ -192,19 +163,6 @@ def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
     works = np.array([(s, t, s * s, t * t, s * t) for s, t in lengths], float)
     factors = np.linalg.solve(works, np.array([counted(*one) for one in lengths], float))
     return lambda work: int(factors.round().astype(np.int64) @ work)
-
-
-UNITS = "second", "CPU-second"
-
-
-def unit_of_speed(device: str) -> str:
-    """On a CPU, other programs disturb CPU-seconds less; a GPU works while the CPU waits."""
-    return "CPU-second" if device == "cpu" else "second"
-
-
-def key_of_speed(side: str, unit: str) -> str:
-    """The key of a figure in the JSON: tokens of a side (source, target) in a second, or in a CPU-second."""
-    return f"{side}_tokens_per_{unit.lower().replace('-', '_')}"
 
 
 @dataclass(slots=True)
@@ -233,9 +191,28 @@ class Timed:
         return self.cpu_seconds if unit == "CPU-second" else self.seconds
 
 
+UNITS = "second", "CPU-second"
+
+
+def unit_of_speed(device: str) -> str:
+    """On a CPU, other programs disturb CPU-seconds less; a GPU works while the CPU waits."""
+    return "CPU-second" if device == "cpu" else "second"
+
+
+def key_of_speed(side: str, unit: str) -> str:
+    """The key of a figure in the JSON: tokens of a side (source, target) in a second, or in a CPU-second."""
+    return f"{side}_tokens_per_{unit.lower().replace('-', '_')}"
+
+
 def speed_of(timed: Sequence[Timed], unit: str) -> float:
     """Target tokens per second, or per CPU-second, of several pieces of work together."""
     return sum(one.target_tokens for one in timed) / sum(one.spent(unit) for one in timed)
+
+
+def spread(values: Iterable[float]) -> dict[str, float]:
+    """The median; a tenth of the values lies below `low`, a tenth above `high`."""
+    median, low, high = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
+    return {"median": median, "low": low, "high": high}
 
 
 def rates(timed: Sequence[Timed], side: str = "target") -> Figures:
@@ -244,21 +221,27 @@ def rates(timed: Sequence[Timed], side: str = "target") -> Figures:
     return {key_of_speed(side, unit): spread(getattr(one, name) / one.spent(unit) for one in timed) for unit in UNITS}
 
 
-def figures_of(
-    what: str,
-    timed: Sequence[Timed],
-    laps: Sequence[Mapping[str, float]],
-    flop_of: Callable[[Work], int],
-    *,
-    peak: Figures,
-    device: torch.device,
-) -> Figures:
+def phases_of(laps: Laps) -> dict[str, Figures]:
+    """The spread of each phase, in milliseconds, and its share (0 to 1) of the time of all."""
+    seconds = {name: [lap[name] for lap in laps] for name in laps[0]}
+    in_all = sum(map(sum, seconds.values()))
+    return {
+        name: {"milliseconds": spread(1000.0 * one for one in some), "share": sum(some) / in_all}
+        for name, some in seconds.items()
+    }
+
+
+def longest_of(phases: Mapping[str, Figures]) -> str:
+    """The name of the longest phase."""
+    return max(phases, key=lambda name: phases[name]["share"])
+
+
+def figures_of(what: str, timed: Sequence[Timed], laps: Laps, flop_of: FlopOf, peak: Figures, unit: str) -> Figures:
     """The figures of updates, or of translated batches, which `what` names.
 
-    A spread of a speed is over the pieces of `timed`. `laps` are the phases of updates or batches, in seconds. `peak` is the fastest
-    matrix product of the device.
+    A spread of a speed is over the pieces of `timed`. `peak` is the fastest matrix product of the device.
     """
-    flops, unit = [flop_of(one.work) for one in timed], unit_of_speed(device.type)
+    flops = [flop_of(one.work) for one in timed]
     speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
     return {
         **rates(timed),
@@ -271,17 +254,11 @@ def figures_of(
     }
 
 
-# Memory.
-
-
-PROCESS = Path("/proc/self")
-
-
 def start_measuring(device: torch.device) -> None:
     """Forget earlier peaks, such as that of preparing the data; only Linux forgets that of resident memory."""
     return_freed_memory()
     with suppress(OSError):
-        (PROCESS / "clear_refs").write_text("5", encoding="ascii")
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 
@@ -289,65 +266,25 @@ def start_measuring(device: torch.device) -> None:
 def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
     """The peak since `start_measuring`, in bytes; None where the system does not report it.
 
-    Args:
-        has_graphs: whether CUDA graphs are replayed. Their memory was allocated when they were recorded, so all memory that PyTorch has
-            reserved counts.
+    Where CUDA graphs are replayed, whose memory was allocated when they were recorded, all that PyTorch has reserved counts.
 
     Returns:
         `resident`: the largest memory of the machine that the process had, libraries included; `usable`: what it could have, with
         what is free; `device` and `device_usable`: the same of the tensors on a CUDA device.
     """
-    sizes, free = dict[str, int](), free_bytes(torch.device("cpu"))
-    with suppress(OSError):
-        status = (PROCESS / "status").read_text(encoding="ascii")
-        sizes = {name: 1024 * int(size) for name, size in re.findall(r"(VmHWM|VmRSS):\s+(\d+) kB", status)}
-    peak, usable = sizes.get("VmHWM"), None if free is None or not sizes else sizes["VmRSS"] + free
-    if peak is None and sys.platform != "win32":
-        import resource  # not on Windows
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    found = {"resident": peak, "usable": usable, "device": None, "device_usable": None}
+    now, peak = resident_bytes()
+    free, device_peak, device_usable = free_bytes(torch.device("cpu")), None, None
     if device.type == "cuda":
-        peak_of = torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated
-        found["device"] = peak_of(device)
-        found["device_usable"] = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
-    return found
+        device_peak = (torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated)(device)
+        device_usable = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
+    usable = None if now is None or free is None else now + free
+    return {"resident": peak, "usable": usable, "device": device_peak, "device_usable": device_usable}
 
 
 def used_and_usable(memory: dict[str, int | None]) -> tuple[int | None, int | None]:
     """Of the memory that decides how large a batch may be: that of the device, if it has its own."""
     names = ("resident", "usable") if memory["device"] is None else ("device", "device_usable")
     return memory[names[0]], memory[names[1]]
-
-
-# What a device can do.
-
-
-PEAKS_OF_DATA_SHEETS = {
-    "B200": 2250e12,
-    "H200": 989e12,
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "RTX 4090": 165e12,
-    "RTX 3090": 71e12,
-    "L4": 121e12,
-    "V100": 125e12,
-    "T4": 65e12,
-}
-"""A part of the name of an NVIDIA card -> FLOP a second of dense products in bfloat16 or float16, added up in float32.
-
-Source: the data sheets and architecture papers of NVIDIA; those of H100 and H200 are of SXM cards unless the name says otherwise.
-"""
-
-
-def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
-    """The FLOP a second that the data sheet of a card promises; None for another precision or a card that is not in the table."""
-    if precision not in (torch.bfloat16, torch.float16) or "Laptop" in name:
-        return None
-    words = f" {name} ".replace("-", " ")
-    return next((peak for part, peak in PEAKS_OF_DATA_SHEETS.items() if f" {part} " in words), None)
 
 
 def kernel_seconds(events: Iterable[Any]) -> float:

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,20 +22,14 @@ from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
 from transformer_cli.data.updates import Batch
-from transformer_cli.extensions.benchmark import measuring
-from transformer_cli.extensions.benchmark.advice import (
-    LEAST_GAIN,
-    MachineFacts,
-    Suggestion,
-    advised,
-    setting,
-    worth_trying,
-)
+from transformer_cli.extensions.benchmark import advice, measuring
+from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import prepare_machine
+from transformer_cli.process.device import peak_of_data_sheet, prepare_machine
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.storage import temporary_folder
+from transformer_cli.training.advice import one_or_two_digits
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks, StepReport
 from transformer_cli.training.initial_weights import data_of
@@ -129,11 +123,8 @@ class Trainee:
         With `phases`, they are measured too, which may slow the updates on a GPU.
         """
         torch.set_num_threads(self.num_threads)
-        stopwatch, timed, ends_at = (
-            Stopwatch(self.machine.device, phases=phases),
-            list[Timed](),
-            time.perf_counter() + seconds,
-        )
+        stopwatch, timed = Stopwatch(self.machine.device, phases=phases), list[Timed]()
+        ends_at = time.perf_counter() + seconds
         experiment, recorded = self.experiment, self.experiment.runner.recorded
         next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
 
@@ -178,19 +169,15 @@ class Trainee:
 
 def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed:
     """An update with the size of its batches, which recorded passes pad further; without its time."""
-
-    def num_cells(batch: Batch) -> int:
-        if recorded is None:
-            return batch.source_ids.numel() + batch.target_ids.numel()
-        shape = recorded.shape_of(batch)
-        return 2 * shape.num_pairs * shape.length
-
     target_tokens = sum(one.num_target_tokens for one in batches)
+    num_cells = sum(one.source_ids.numel() + one.target_ids.numel() for one in batches)
+    if recorded is not None:
+        num_cells = sum(2 * shape.num_pairs * shape.length for shape in map(recorded.shape_of, batches))
     return Timed(
         work=sum(map(measuring.work_of_batch, batches), Timed().work),
         target_tokens=target_tokens,
         num_tokens=target_tokens + sum(one.num_source_tokens for one in batches),
-        num_cells=sum(map(num_cells, batches)),
+        num_cells=num_cells,
         num_batches=len(batches),
     )
 
@@ -200,16 +187,12 @@ def _marking_hooks(stopwatch: Stopwatch, model: Transformer | None) -> Iterator[
 
     After the last parameter has its gradient, the backward pass has ended, so each parameter marks it.
     """
-
-    def marks(phase: str) -> Callable[..., None]:
-        return lambda *_: stopwatch.mark(phase)
-
-    yield register_optimizer_step_post_hook(marks(OPTIMIZER))
+    yield register_optimizer_step_post_hook(lambda *_: stopwatch.mark(OPTIMIZER))
     if model is not None:
-        yield model.decoder.register_forward_hook(marks(FORWARD))
+        yield model.decoder.register_forward_hook(lambda *_: stopwatch.mark(FORWARD))
         for parameter in model.parameters():
             if parameter.requires_grad:
-                yield parameter.register_post_accumulate_grad_hook(marks(BACKWARD))
+                yield parameter.register_post_accumulate_grad_hook(lambda _: stopwatch.mark(BACKWARD))
 
 
 def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing: Pacing) -> Figures:
@@ -224,7 +207,7 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
             are_layers_compiled=trainee.session.compilation.layers,
             are_passes_recorded=experiment.runner.recorded is not None,
         )
-        trials = advised(
+        trials = advice.advised(
             training_limit(figures),
             training_suggestions(figures, situation),
             trainee,
@@ -250,11 +233,9 @@ def _measured(trainee: Trainee, pacing: Pacing) -> Figures:
     memory = measuring.peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
-    flop_of, laps = measuring.flop_counter(model, trains=True), [update.phases for update in marked]
-    passes = config.training.num_predictions
-    found = measuring.figures_of(
-        "update", speed, laps, lambda work: passes * flop_of(work), peak=peak, device=machine.device
-    )
+    flop_of, passes = measuring.flop_counter(model, trains=True), config.training.num_predictions
+    laps, unit = [update.phases for update in marked], measuring.unit_of_speed(machine.device.type)
+    found = measuring.figures_of("update", speed, laps, lambda work: passes * flop_of(work), peak, unit)
     together = measuring.speed_of(speed, "second")  # unlike the median, this has the few updates that take long
     busy = peak_of_sheet = None
     if machine.device.type == "cuda":
@@ -264,7 +245,7 @@ def _measured(trainee: Trainee, pacing: Pacing) -> Figures:
         kernels = measuring.kernel_seconds(profiler.key_averages())
         # The seconds in kernels for a token, of those without a profiler; two streams may compute at the same time.
         busy = min(1.0, kernels / sum(update.target_tokens for update in profiled) * together)
-        peak_of_sheet = measuring.peak_of_data_sheet(torch.cuda.get_device_name(machine.device), machine.precision)
+        peak_of_sheet = peak_of_data_sheet(torch.cuda.get_device_name(machine.device), machine.precision)
     return found | {
         "num_updates": len(speed),
         "target_tokens_per_second_together": together,
@@ -327,7 +308,7 @@ def training_suggestions(figures: Figures, situation: Situation) -> list[Suggest
     if padding >= MUCH_PADDING:  # sentences of a smaller batch differ less in their lengths
         gain = (1.0 - padding / 2) / (1.0 - padding)
         found.append(Suggestion(f"padding is {padding:.0%} of a batch", *_resized(situation.config, 0.5), gain))
-    return worth_trying(found)
+    return advice.worth_trying(found)
 
 
 def _for_a_gpu(busy: float | None, situation: Situation) -> Iterator[Suggestion]:
@@ -364,7 +345,7 @@ def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggesti
     gain = 1.0 / (1.0 - less_often * (1.0 - 1.0 / factor))
     if situation.machine.device != "cpu":
         gain = max(gain, min(factor, 0.5 / max(figures["share_of_peak"], 0.01)))
-    least = LEAST_GAIN if keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
+    least = advice.LEAST_GAIN if keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
     yield Suggestion(f"{used / usable:.0%} of the memory is used", *_resized(situation.config, factor), gain, least)
 
 
@@ -380,8 +361,7 @@ def _resized(config: Config, factor: float) -> tuple[str, tuple[str, ...]]:
         size = before * training.accumulate // accumulate
         what = f"set {unit} to {size:,} and training.accumulate to {accumulate}"
         return what, (f"{unit}={size}", f"training.accumulate={accumulate}")
-    step: int = 10 ** max(0, len(str(int(before * factor))) - 2)  # two digits, then zeros
-    size = max(1, int(before * factor) // step * step)
+    size = one_or_two_digits(before * factor)
     effect = f"an update then sees {size / before:.1f} times as many tokens"
     if training.update_tokens is not None:
         effect = f"an update keeps its size of about {training.update_tokens:,} target tokens"
