@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 LEAST_GAIN = 1.03  # below this factor a trial cannot tell a gain from noise
 HOPELESS = 0.8  # a ratio below this ends a trial: another turn would only take time
+Speed = Callable[[Any, str], float]  # measures target tokens per second or per CPU-second
 
 
 class Suggestion(NamedTuple):
@@ -57,14 +58,12 @@ class MachineFacts(NamedTuple):
             yield setting(because, "runtime.precision=bfloat16", 2.0)
         now, other = self.num_threads, 1 if self.num_threads > 1 else self.num_cores
         if self.device == "cpu" and now != other:
-            because = (
-                f"{now} threads are slower than one thread" if now > 1 else f"one thread is slower than {other} threads"
-            )
-            yield setting(because, f"runtime.threads={other}", 1.5)
+            slower = "threads are slower than one thread" if now > 1 else f"thread is slower than {other} threads"
+            yield setting(f"{now if now > 1 else 'one'} {slower}", f"runtime.threads={other}", 1.5)
 
 
 class Trial(NamedTuple):
-    """A suggestion that was measured, in turns with the unchanged config."""
+    """A suggestion that was measured."""
 
     suggestion: Suggestion
     ratio: float | None  # median: how many times as many target tokens; None: the trial failed
@@ -79,12 +78,10 @@ class Trial(NamedTuple):
         return self.ratio is not None and self.ratio >= self.suggestion.least_gain and self.low > 1.0
 
 
-def tried(suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], float], *, num_turns: int) -> Trial:
-    """The trial of a suggestion. Noise of the machine changes slowly, so it disturbs both measurements of a turn alike.
+def tried(suggestion: Suggestion, subject: Any, speed: Speed, *, num_turns: int) -> Trial:
+    """The trial of a suggestion, by the speed of a `Trainee` or `Subject` without the change and with it, in turns.
 
-    Args:
-        subject: the `Trainee` or `Subject` without the change.
-        speed: measures target tokens per second or per CPU-second.
+    Noise of the machine changes slowly, so it disturbs both measurements of a turn alike.
     """
     logger.info("trying %s", " ".join(suggestion.overrides))
     unit, ratios = "second", list[float]()
@@ -102,9 +99,7 @@ def tried(suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], floa
     return Trial(suggestion, found["median"], found["low"], found["high"], unit)
 
 
-def advised(
-    limit: str, worth: Sequence[Suggestion], subject: Any, speed: Callable[[Any, str], float], pacing: Pacing
-) -> Figures:
+def advised(limit: str, worth: Sequence[Suggestion], subject: Any, speed: Speed, pacing: Pacing) -> Figures:
     """The trials of the first suggestions, and a sentence that says what limits the work (`limit`) and what helped."""
     trials = [tried(one, subject, speed, num_turns=pacing.num_turns) for one in worth[: pacing.num_trials]]
     as_json = [one._asdict() | {"suggestion": one.suggestion._asdict()} for one in trials]

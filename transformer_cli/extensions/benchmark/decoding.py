@@ -139,8 +139,7 @@ def translate_round(translator: Translator, lines: Sequence[str], *, phases: boo
     watched = cast(Engine, Observed(engine, translate=translate))
     for _ in replace(translator, engine=watched).translate(lines):
         pass
-    stopwatch.end_lap(TEXT)
-    stopwatch.give_times([found], PHASES)
+    stopwatch.give_time(found, PHASES, TEXT)
     return found
 
 
@@ -286,13 +285,14 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
         for _ in range(num_rounds + 1):
             for name, engine in [*contestants.items()]:
                 torch.set_num_threads(subject.num_threads)
+                stopwatch = Stopwatch(device)
                 try:
-                    with measuring.timed_lap(device) as timed:
-                        timed.target_tokens = num_tokens(engine.translate(requests, options))
-                    turns[name].append(timed)
+                    turns[name].append(Timed(target_tokens=num_tokens(engine.translate(requests, options))))
                 except TfmError as error:  # CTranslate2 does not know a setting of decoding
                     del contestants[name], turns[name]
                     left_out.append(f"{', '.join(name)}: {error.message}")
+                else:
+                    stopwatch.give_time(turns[name][-1], (), "all")
         # Without the round that warmed up. A ratio is taken per round, so that a slow one does not change it.
         speeds = {name: [measuring.speed_of([one], unit) for one in rounds[1:]] for name, rounds in turns.items()}
         for (library, precision), own in speeds.items():
@@ -347,13 +347,11 @@ def _other_engine(subject: Subject) -> Engine:
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
         """With forced lengths; see `requests_of_one_length`."""
         length = len(requests[0].ids)
+        most = min(options.batch_tokens // length, MAX_LOGITS // (options.beam_size * engine.vocabulary_size))
         results = engine.translator.translate_batch(
             [[str(token) for token in request.ids] for request in requests],
             beam_size=options.beam_size,
-            max_batch_size=min(
-                options.batch_tokens // length, MAX_LOGITS // (options.beam_size * engine.vocabulary_size)
-            )
-            or 1,
+            max_batch_size=max(1, most),
             max_input_length=0,
             min_decoding_length=length,
             max_decoding_length=length,

@@ -6,8 +6,8 @@ All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -54,10 +54,10 @@ class Pacing:
 
 
 class Stopwatch:
-    """The seconds of each phase of each lap, which sum up to its length, and its CPU-seconds.
+    """The seconds of each phase of each lap, and its CPU-seconds. Without `phases`, a lap is one phase and `mark` does nothing.
 
     On a CUDA device an instant is an event in its stream, so the phases are those of the device, and the CPU does not wait for
-    them. On an Apple GPU the CPU waits at each mark. Without `phases`, a lap is one phase and `mark` does nothing.
+    them. On an Apple GPU the CPU waits at each mark.
     """
 
     def __init__(self, device: torch.device, *, phases: bool = True) -> None:
@@ -104,6 +104,12 @@ class Stopwatch:
                 one.phases[phase] = one.phases.get(phase, 0.0) + taken
             one.seconds = sum(one.phases.values())
 
+    def give_time(self, timed: "Timed", phases: Iterable[str], last: str) -> None:
+        """End the only lap, when the device has done its work, and give its times to a piece of work."""
+        wait_for(self._device)
+        self.end_lap(last)
+        self.give_times([timed], phases)
+
 
 class Observed:
     """An object of which some methods are replaced, by functions that measure them; everything else is its own."""
@@ -119,16 +125,6 @@ class Observed:
         return getattr(self._own, name)
 
 
-@contextmanager
-def timed_lap(device: torch.device) -> "Iterator[Timed]":
-    """Gives the work of the block its time."""
-    stopwatch, timed = Stopwatch(device), Timed()
-    yield timed
-    wait_for(device)
-    stopwatch.end_lap("all")
-    stopwatch.give_times([timed], ())
-
-
 def work_of_batch(batch: Batch) -> Work:
     """The work that the real tokens of a batch need; padding is left out."""
     source = batch.source_mask.sum(1)  # (B,)
@@ -140,14 +136,13 @@ def work_of_batch(batch: Batch) -> Work:
 def flop_counter(model: Transformer, *, trains: bool) -> FlopOf:
     """A function that returns the FLOP of some work: of a forward pass, with `trains` of the backward pass too.
 
-    The FLOP are a sum over the numbers of `Work`, each times a factor of its own. PyTorch counts them, without computing
-    anything, for five sentences of different lengths: five equations, which give the factors. The backward pass has fewer
-    products where parameters are frozen.
+    They are a sum over the numbers of `Work`, each times a factor of its own. PyTorch counts the FLOP of five sentences of
+    different lengths, without computing anything: five equations, which give the factors.
     """
     source_table = model.source_embedding or model.output
     with torch.device("meta"):  # tensors without numbers
         bare = Transformer(model.config, len(source_table.weight), len(model.output.weight)).eval()
-    for name, parameter in model.named_parameters():
+    for name, parameter in model.named_parameters():  # frozen ones need fewer products in the backward pass
         bare.get_parameter(name).requires_grad_(parameter.requires_grad)
 
     def counted(*lengths: int) -> int:
@@ -237,10 +232,7 @@ def longest_of(phases: Mapping[str, Figures]) -> str:
 
 
 def figures_of(what: str, timed: Sequence[Timed], laps: Laps, flop_of: FlopOf, peak: Figures, unit: str) -> Figures:
-    """The figures of updates, or of translated batches, which `what` names.
-
-    A spread of a speed is over the pieces of `timed`. `peak` is the fastest matrix product of the device.
-    """
+    """The figures of updates, or of translated batches, which `what` names. A spread of a speed is over the pieces of `timed`."""
     flops = [flop_of(one.work) for one in timed]
     speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
     return {
@@ -264,13 +256,10 @@ def start_measuring(device: torch.device) -> None:
 
 
 def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
-    """The peak since `start_measuring`, in bytes; None where the system does not report it.
+    """The most memory of the machine, and of a CUDA device, that the process had since `start_measuring`; and what it could have.
 
-    Where CUDA graphs are replayed, whose memory was allocated when they were recorded, all that PyTorch has reserved counts.
-
-    Returns:
-        `resident`: the largest memory of the machine that the process had, libraries included; `usable`: what it could have, with
-        what is free; `device` and `device_usable`: the same of the tensors on a CUDA device.
+    In bytes; None where the system does not report it. The memory of CUDA graphs was allocated when they were recorded, so with
+    them all that PyTorch has reserved counts.
     """
     now, peak = resident_bytes()
     free, device_peak, device_usable = free_bytes(torch.device("cpu")), None, None
@@ -296,13 +285,8 @@ def kernel_seconds(events: Iterable[Any]) -> float:
 SIDES = {"cpu": (512, 2048), "cuda": (1024, 8192), "mps": (1024, 4096)}
 
 
-def measure_products(
-    machine: Machine, own_shape: tuple[int, int, int], *, seconds: float
-) -> tuple[list[Figures], Figures]:
-    """The speeds of a product that fits into caches, a large one, and the largest of the model; and the fastest of them.
-
-    Each takes some seconds; on a CPU of the processor, so that other programs disturb less.
-    """
+def measure_products(machine: Machine, own_shape: Sequence[int], *, seconds: float) -> tuple[list[Figures], Figures]:
+    """The speeds of a product that fits into caches, a large one, and the largest of the model; and the fastest of them."""
     logger.info("measuring the speed of matrix products")
     small, large = SIDES[machine.device.type]
     shapes = {"fits into caches": 3 * (small,), "large": 3 * (large,), "of this model": own_shape}

@@ -88,10 +88,8 @@ def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
                 share = flat.get(path.replace(".milliseconds", ".share"))
                 yield _line(name, median, f"{low} to {high}" + (f"   {share:.1%}" if share is not None else ""))
             elif (value := flat[path]) is not None:
-                is_flop = "flop" in path
-                yield _line(
-                    name, f"{value:.1%}" if "share" in path else f"{value / 1e6:,.1f} M" if is_flop else f"{value:,.0f}"
-                )
+                shown = f"{value / 1e6:,.1f} M" if "flop" in path else f"{value:,.0f}"
+                yield _line(name, f"{value:.1%}" if "share" in path else shown)
     yield ""
     for what, limit in (("resident", "usable"), ("device", "device_usable")):
         used, usable = machine_figures["memory"][what], machine_figures["memory"][limit]
@@ -141,15 +139,7 @@ def _name_of_engine(found: Mapping[str, Any]) -> str:
 
 
 def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
-    """Compare two files of `tfm benchmark --json`.
-
-    Returns:
-        `figures`: name, before, after and ratio (None if the first was 0) of each that both have; `differences`: conditions
-        that differ, so that the ratios show more than one change.
-
-    Raises:
-        DataError: one file is of training and the other of translating; or as `read_benchmark`.
-    """
+    """Two files of `tfm benchmark --json`: `figures` that both have, and conditions with `differences`, which may explain the ratios."""
     first, second = read_benchmark(before), read_benchmark(after)
     kind, other_kind = first.get("kind"), second.get("kind")
     if kind != other_kind or kind not in [*PARTS]:
@@ -221,10 +211,6 @@ def read_benchmark(path: Path) -> dict[str, Any]:
     """The content of a file that `tfm benchmark --json` has written; its engines are named after search, engine and precision.
 
     Training has no engines, and files of older versions have none either.
-
-    Raises:
-        MissingInputError: there is no such file.
-        DataError: the file is no JSON, or not of a benchmark.
     """
     try:
         found = json.loads(path.read_bytes())  # PowerShell writes UTF-16, or UTF-8 with a byte-order mark

@@ -62,10 +62,7 @@ NUM_PROFILED = 3
 
 
 def measure_training(config_path: str, overrides: Sequence[str], *, num_updates: int | None) -> tuple[Config, Figures]:
-    """Measure the training of a config; nothing stays on the disk, and no run changes.
-
-    The data have the tokenizers of `training.init_from`, if it is set; its weights are not used, as they do not change the speed.
-    """
+    """Measure the training of a config, with random weights; nothing stays on the disk, and no run changes."""
     config = load_config(config_path, overrides)
     # A missing device, and a stream that cannot be shared out, are errors before the corpus is read.
     checked_machine(config, Launch())
@@ -77,10 +74,7 @@ def measure_training(config_path: str, overrides: Sequence[str], *, num_updates:
 
 
 class Trainee:
-    """A model that is trained for a benchmark: as `tfm train` does it, but nothing is validated or saved.
-
-    The limits and intervals of its config are not used, and nothing is written into its folder, which is empty.
-    """
+    """A model that is trained as `tfm train` does it, but without an end, and nothing is validated, saved or written into its folder."""
 
     def __init__(self, config: Config, data: PreparedData, folder: Path) -> None:
         self.machine = prepare_machine(config.runtime, records=are_recorded(config, torch.device("cuda")))
@@ -118,10 +112,7 @@ class Trainee:
     def train(
         self, seconds: float, *, at_least: int = 1, at_most: int | None = None, phases: bool = False
     ) -> list[Timed]:
-        """Train on for some seconds, and for at least and at most some updates, from where the last call ended.
-
-        With `phases`, they are measured too, which may slow the updates on a GPU.
-        """
+        """Train on from where the last call ended. To measure `phases` may slow the updates on a GPU."""
         torch.set_num_threads(self.num_threads)
         stopwatch, timed = Stopwatch(self.machine.device, phases=phases), list[Timed]()
         ends_at = time.perf_counter() + seconds
@@ -183,10 +174,7 @@ def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed
 
 
 def _marking_hooks(stopwatch: Stopwatch, model: Transformer | None) -> Iterator[Any]:
-    """Hooks of PyTorch that mark the phases of a model and of the optimizer.
-
-    After the last parameter has its gradient, the backward pass has ended, so each parameter marks it.
-    """
+    """Hooks of PyTorch that mark the phases. After the last parameter has its gradient, the backward pass has ended, so each marks it."""
     yield register_optimizer_step_post_hook(lambda *_: stopwatch.mark(OPTIMIZER))
     if model is not None:
         yield model.decoder.register_forward_hook(lambda *_: stopwatch.mark(FORWARD))
