@@ -36,6 +36,7 @@ from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, requests_of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee
+from transformer_cli.model.flop import flop_counter
 from transformer_cli.process.device import let_segments_grow, peak_of_data_sheet, prepare_machine, wait_for
 from transformer_cli.storage import temporary_folder
 from transformer_cli.training.initial_weights import data_of, new_model
@@ -201,7 +202,7 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
         updates = trainee.train(0.0, at_least=num_updates, at_most=num_updates)
         seconds = sum(one.seconds for one in updates)
         tokens = sum(one.target_tokens for one in updates)
-        flop = measuring.flop_counter(model, trains=True)
+        flop = flop_counter(model, trains=True)
         per_second = sum(flop(one.work) for one in updates) / seconds
         size = round(sum(one.num_cells for one in updates) / len(updates) / 2)
         _, peak = measuring.measure_products(

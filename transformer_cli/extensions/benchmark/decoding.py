@@ -32,6 +32,7 @@ from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, advised, setting, worth_trying
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
+from transformer_cli.model.flop import flop_counter
 from transformer_cli.process.device import prepare_machine, processor_name
 from transformer_cli.process.errors import TfmError
 from transformer_cli.storage import temporary_folder
@@ -233,7 +234,7 @@ def _measured(subject: Subject, lines: Sequence[str], beam_size: int, peak: Figu
     rounds = [replace(one, work=marked[0].work, num_cells=marked[0].num_cells) for one in rounds]
     per_batch = [{name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked]
     unit = measuring.unit_of_speed(subject.machine.device.type)
-    flop_of = measuring.flop_counter(subject.model, trains=False)
+    flop_of = flop_counter(subject.model, trains=False)
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),

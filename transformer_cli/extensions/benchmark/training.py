@@ -26,6 +26,7 @@ from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
+from transformer_cli.model.flop import flop_counter
 from transformer_cli.process.device import peak_of_data_sheet, prepare_machine
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.storage import temporary_folder
@@ -221,7 +222,7 @@ def _measured(trainee: Trainee, pacing: Pacing) -> Figures:
     memory = measuring.peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
-    flop_of, passes = measuring.flop_counter(model, trains=True), config.training.num_predictions
+    flop_of, passes = flop_counter(model, trains=True), config.training.num_predictions
     laps, unit = [update.phases for update in marked], measuring.unit_of_speed(machine.device.type)
     found = measuring.figures_of("update", speed, laps, lambda work: passes * flop_of(work), peak, unit)
     together = measuring.speed_of(speed, "second")  # unlike the median, this has the few updates that take long
