@@ -37,7 +37,14 @@ from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, requests_of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee
 from transformer_cli.model.flop import flop_counter
-from transformer_cli.process.device import let_segments_grow, peak_of_data_sheet, prepare_machine, wait_for
+from transformer_cli.process.device import (
+    forget_peak_memory,
+    let_segments_grow,
+    peak_memory,
+    peak_of_data_sheet,
+    prepare_machine,
+    wait_for,
+)
 from transformer_cli.storage import temporary_folder
 from transformer_cli.training.initial_weights import data_of, new_model
 
@@ -197,8 +204,7 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
         found["first_update_s"] = milliseconds(lambda: trainee.train(0)) / 1e3
         found["all_shapes_s"] = milliseconds(trainee.prepare_shapes) / 1e3
         trainee.train(0.0, at_least=10)
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
+        forget_peak_memory(device)
         updates = trainee.train(0.0, at_least=num_updates, at_most=num_updates)
         seconds = sum(one.seconds for one in updates)
         tokens = sum(one.target_tokens for one in updates)
@@ -228,7 +234,7 @@ def measure_training(config_path: str, overrides: list[str], num_updates: int) -
             "share_of_sheet": None if of_sheet is None else per_second / of_sheet,
             "share_of_measured": per_second / highest,
             "measured_peak_tflops": highest / 1e12,
-            "memory_gb": torch.cuda.max_memory_allocated() / 1e9 if device.type == "cuda" else None,
+            "memory_gb": (peak_memory(device)["device"] or 0) / 1e9 or None,
         }
         marked = trainee.train(0.0, at_least=5, at_most=5, phases=True)
         whole = sum(one.seconds for one in marked)

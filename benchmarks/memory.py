@@ -11,7 +11,7 @@ import sys
 import time
 
 from transformer_cli.config import load_config
-from transformer_cli.process.device import resident_bytes
+from transformer_cli.process.device import resident_memory
 from transformer_cli.training.callbacks import Callback, StepReport
 from transformer_cli.training.run import train
 
@@ -31,7 +31,7 @@ class Watch(Callback):
             return
         cpu_seconds = time.process_time() - self.cpu_started_at
         speed = self.num_tokens / cpu_seconds
-        now, peak = ((size or 0) // 10**6 for size in resident_bytes())
+        now, peak = ((size or 0) // 10**6 for size in resident_memory())
         sys.stdout.write(f"{step:>6}  {now:>8,}  {peak:>6,}  {speed:>22,.0f}" + "\n")
         self.cpu_started_at, self.num_tokens = time.process_time(), 0
 

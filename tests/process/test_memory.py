@@ -1,5 +1,6 @@
 """What is free, what is refused because it cannot fit, and what stays resident."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,18 @@ def test_for_a_small_model_nobody_asks_how_much_is_free(monkeypatch: pytest.Monk
     require_memory(64 << 20, CPU, "model", hint="lower it")
     with pytest.raises(TryAgainError, match="model"):
         require_memory((64 << 20) + 1, CPU, "model", hint="lower it")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets an earlier peak")
+def test_a_tensor_that_is_gone_counts_until_the_next_start() -> None:
+    memory.forget_peak_memory(CPU)
+    before = memory.peak_memory(CPU)["resident"]
+    torch.ones(100_000_000, dtype=torch.uint8)
+    after = memory.peak_memory(CPU)["resident"]
+    assert before is not None
+    assert after is not None
+    assert after > before + 80_000_000
+    memory.forget_peak_memory(CPU)
+    again = memory.peak_memory(CPU)["resident"]
+    assert again is not None
+    assert again < after - 80_000_000

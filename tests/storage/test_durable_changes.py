@@ -35,7 +35,6 @@ A_CHANGE = re.compile(rf"\.\s*(?:{'|'.join(CHANGES | CHANGES_OF_OS)})\b")
 # They write in a folder that `staged_folder` makes appear as a whole, into a temporary folder, a temporary file or /proc,
 # curves, which may be lost, or a download that is not whole yet.
 STAGED = {
-    "extensions/benchmark/measuring.py",
     "extensions/corpora/checks.py",
     "extensions/corpora/cleaning.py",
     "extensions/corpora/downloads.py",
@@ -48,6 +47,7 @@ STAGED = {
     "data/sources/hub.py",
     "decoding/glossary_files.py",
     "data/pairs.py",
+    "process/device.py",
     "extensions/lessons/exercises/learner_folder.py",
     "extensions/exchange/argos.py",
     "extensions/exchange/export.py",

@@ -330,7 +330,7 @@ def wait_for(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-# Memory: how much is free, whether a model fits, and how much the allocator keeps.
+# Memory: how much is free, whether a model fits, how much was used at most, and how much the allocator keeps.
 
 
 _SURELY_FREE = 64 << 20
@@ -373,7 +373,7 @@ def free_bytes(device: torch.device) -> int | None:
     return min(known, default=None)
 
 
-def resident_bytes() -> tuple[int | None, int | None]:
+def resident_memory() -> tuple[int | None, int | None]:
     """The memory of the machine that this process has, libraries included, and the most that it had; None where the system does not tell."""
     sizes = dict[str, int]()
     with suppress(OSError):
@@ -464,6 +464,30 @@ def return_freed_memory() -> None:
         pyarrow.default_memory_pool().release_unused()
     if _HAS_GLIBC:
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def forget_peak_memory(device: torch.device) -> None:
+    """Forget earlier peaks, such as that of preparing the data; only Linux forgets that of resident memory."""
+    return_freed_memory()
+    with suppress(OSError):
+        (PROC / "self/clear_refs").write_text("5", encoding="ascii")
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
+    """The most memory of the machine, and of a CUDA device, that the process had since `forget_peak_memory`; and what it could have.
+
+    In bytes; None where the system does not report it. The memory of CUDA graphs was allocated when they were recorded, so with
+    them all that PyTorch has reserved counts.
+    """
+    now, peak = resident_memory()
+    free, device_peak, device_usable = free_bytes(torch.device("cpu")), None, None
+    if device.type == "cuda":
+        device_peak = (torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated)(device)
+        device_usable = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
+    usable = None if now is None or free is None else now + free
+    return {"resident": peak, "usable": usable, "device": device_peak, "device_usable": device_usable}
 
 
 def limit_memory(spare_bytes: int) -> None:

@@ -1,4 +1,3 @@
-import sys
 import time
 from typing import NamedTuple
 
@@ -68,21 +67,6 @@ def test_a_tenth_lies_below_and_a_tenth_above() -> None:
 
 
 CPU = torch.device("cpu")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets an earlier peak")
-def test_a_tensor_that_is_gone_counts_until_the_next_start() -> None:
-    measuring.start_measuring(CPU)
-    before = measuring.peak_memory(CPU)["resident"]
-    torch.ones(100_000_000, dtype=torch.uint8)
-    after = measuring.peak_memory(CPU)["resident"]
-    assert before is not None
-    assert after is not None
-    assert after > before + 80_000_000
-    measuring.start_measuring(CPU)
-    again = measuring.peak_memory(CPU)["resident"]
-    assert again is not None
-    assert again < after - 80_000_000
 
 
 def test_the_memory_of_the_device_decides_how_large_a_batch_may_be() -> None:

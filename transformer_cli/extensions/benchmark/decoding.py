@@ -33,7 +33,7 @@ from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
 from transformer_cli.model.flop import flop_counter
-from transformer_cli.process.device import prepare_machine, processor_name
+from transformer_cli.process.device import forget_peak_memory, peak_memory, prepare_machine, processor_name
 from transformer_cli.process.errors import TfmError
 from transformer_cli.storage import temporary_folder
 from transformer_cli.text import SequenceFormat
@@ -186,7 +186,7 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: Pacing) -
     num_rows = max(1, round(subject.translate(lines, 1, phases=True).rows_per_step))
     own_shape = num_rows, subject.config.model.d_model, subject.model.output.out_features
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
-    measuring.start_measuring(machine.device)
+    forget_peak_memory(machine.device)
     greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
     report: Figures = {
         "machine": described,
@@ -195,7 +195,7 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: Pacing) -
         "is_forced": subject.is_forced,
         "greedy": greedy,
         "beam": beam,
-        "memory": measuring.peak_memory(machine.device),
+        "memory": peak_memory(machine.device),
         "products": products,
         "peak": peak,
     }

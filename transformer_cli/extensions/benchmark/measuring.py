@@ -6,10 +6,8 @@ All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from torch.utils.benchmark import Timer
 
 from transformer_cli.data.updates import Batch
 from transformer_cli.model.flop import FlopOf, Work
-from transformer_cli.process.device import Machine, free_bytes, resident_bytes, return_freed_memory, wait_for
+from transformer_cli.process.device import Machine, wait_for
 
 logger = logging.getLogger(__name__)
 
@@ -210,30 +208,6 @@ def figures_of(what: str, timed: Sequence[Timed], laps: Laps, flop_of: FlopOf, p
         "flop_per_second": speed,
         "share_of_peak": speed["median"] / peak["flop_per_second"]["median"],
     }
-
-
-def start_measuring(device: torch.device) -> None:
-    """Forget earlier peaks, such as that of preparing the data; only Linux forgets that of resident memory."""
-    return_freed_memory()
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-
-
-def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
-    """The most memory of the machine, and of a CUDA device, that the process had since `start_measuring`; and what it could have.
-
-    In bytes; None where the system does not report it. The memory of CUDA graphs was allocated when they were recorded, so with
-    them all that PyTorch has reserved counts.
-    """
-    now, peak = resident_bytes()
-    free, device_peak, device_usable = free_bytes(torch.device("cpu")), None, None
-    if device.type == "cuda":
-        device_peak = (torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated)(device)
-        device_usable = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
-    usable = None if now is None or free is None else now + free
-    return {"resident": peak, "usable": usable, "device": device_peak, "device_usable": device_usable}
 
 
 def used_and_usable(memory: dict[str, int | None]) -> tuple[int | None, int | None]:

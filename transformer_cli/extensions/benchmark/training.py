@@ -27,7 +27,7 @@ from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
 from transformer_cli.model.flop import flop_counter
-from transformer_cli.process.device import peak_of_data_sheet, prepare_machine
+from transformer_cli.process.device import forget_peak_memory, peak_memory, peak_of_data_sheet, prepare_machine
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.storage import temporary_folder
 from transformer_cli.training.advice import one_or_two_digits
@@ -217,9 +217,9 @@ def _measured(trainee: Trainee, pacing: Pacing) -> Figures:
     own_shape = num_rows, config.model.d_model, config.model.d_ff
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     logger.info("measuring the speed of updates")
-    measuring.start_measuring(machine.device)
+    forget_peak_memory(machine.device)
     speed = trainee.train(pacing.speed_seconds, **limits)
-    memory = measuring.peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
+    memory = peak_memory(machine.device, has_graphs=trainee.experiment.runner.recorded is not None)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
     flop_of, passes = flop_counter(model, trains=True), config.training.num_predictions
