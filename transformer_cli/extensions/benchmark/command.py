@@ -66,10 +66,8 @@ def benchmark(
             logger.warning("the conditions differ: %s", difference)
         show(found, report.comparison_lines(found), as_json=as_json)
         return
-    if decode:
-        measured = measure_decoding(config, run, overrides or [])
+    if config is None or decode:
+        found = report.benchmark_json("decoding", *measure_decoding(config, run, overrides or []))
     else:
-        assert config is not None
-        measured = measure_training(config, overrides or [], num_updates=updates)
-    found = report.benchmark_json("decoding" if decode else "training", *measured)
+        found = report.benchmark_json("training", *measure_training(config, overrides or [], num_updates=updates))
     show(found, report.report_lines(found), as_json=as_json)

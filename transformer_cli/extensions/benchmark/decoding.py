@@ -120,8 +120,7 @@ class Subject:
 def translate_round(translator: Translator, lines: Sequence[str], *, phases: bool = False) -> Timed:
     """Translate all lines once, with the PyTorch engine of a translator.
 
-    With `phases`, they and the work of the batches are measured too. This may slow an Apple GPU, and the search goes step by step,
-    also where `tfm translate` calls a kernel for whole searches (int8).
+    With `phases`, they and the work of the batches are measured too, and no kernel does a whole search at once (int8).
     """
     engine, found = translator.engine, Timed()
     assert isinstance(engine, PyTorchEngine)
@@ -183,23 +182,17 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: Pacing) -
     described = machine.describe()  # the trials change the number of threads
     logger.info("warming up")
     lines = _as_many_as_fit(subject, lines, pacing)
-    num_rows = max(1, round(subject.translate(lines, 1, phases=True).rows_per_step))
-    own_shape = num_rows, subject.config.model.d_model, subject.model.output.out_features
+    watched = subject.translate(lines, 1, phases=True)
+    own_shape = (
+        max(1, int(watched.work[1]) // watched.num_steps),
+        subject.config.model.d_model,
+        subject.model.output.out_features,
+    )
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     forget_peak_memory(machine.device)
     greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
-    report: Figures = {
-        "machine": described,
-        "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
-        "num_lines": len(lines),
-        "is_forced": subject.is_forced,
-        "greedy": greedy,
-        "beam": beam,
-        "memory": peak_memory(machine.device),
-        "products": products,
-        "peak": peak,
-    }
-    report |= advised(
+    memory = peak_memory(machine.device)
+    advice = advised(
         decoding_limit(greedy, beam),
         decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), machine.records_passes),
         subject,
@@ -208,10 +201,22 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: Pacing) -
     )
     turn_lines = lines[: max(1, round(len(lines) * SHARE_IN_TURNS))]
     engines = engines_in_turns(subject, turn_lines, (1, beam_size), num_rounds=pacing.num_rounds)
-    report["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
+    advice["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)
     if facts.device == "cpu" and (reason := why_no_kernels()) is not None:
-        report["conclusion"] += f" There are no kernels in C ({reason}): {PRICE_OF_NONE}."
-    return report | {"engines": engines}
+        advice["conclusion"] += f" There are no kernels in C ({reason}): {PRICE_OF_NONE}."
+    return {
+        "machine": described,
+        "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
+        "num_lines": len(lines),
+        "is_forced": subject.is_forced,
+        "greedy": greedy,
+        "beam": beam,
+        "memory": memory,
+        "products": products,
+        "peak": peak,
+        **advice,
+        "engines": engines,
+    }
 
 
 def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: Pacing) -> Sequence[str]:
@@ -224,10 +229,7 @@ def _as_many_as_fit(subject: Subject, lines: Sequence[str], pacing: Pacing) -> S
 
 
 def _measured(subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: Pacing) -> Figures:
-    """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam.
-
-    Speeds are those of `tfm translate`; work and phases are those of a search step by step (`translate_round`).
-    """
+    """The figures of a search; its FLOP are those of all rows of a beam. Work and phases are those of a search step by step."""
     logger.info("measuring beam size %d, %d lines", beam_size, len(lines))
     rounds = [subject.translate(lines, beam_size) for _ in range(pacing.num_rounds)]
     marked = [subject.translate(lines, beam_size, phases=True) for _ in range(max(1, pacing.num_rounds // 2))]
@@ -239,7 +241,7 @@ def _measured(subject: Subject, lines: Sequence[str], beam_size: int, peak: Figu
         "beam_size": beam_size,
         "num_rounds": len(rounds),
         **measuring.rates(rounds, "source"),
-        "rows_per_step": marked[0].rows_per_step,
+        "rows_per_step": int(marked[0].work[1]) / marked[0].num_steps,
         **measuring.figures_of("batch", rounds, per_batch, flop_of, peak, unit),
     }
 
@@ -315,11 +317,7 @@ def engines_in_turns(subject: Subject, lines: Sequence[str], beam_sizes: Sequenc
 
 
 def requests_of_one_length(requests: Sequence[Request]) -> list[Request]:
-    """The sources that have at least the median length, cut to it.
-
-    CTranslate2 forces one length for all translations of a batch. Where lengths differ, the other engine would take as many steps
-    as the longest source has tokens, and CTranslate2 as many as the mean.
-    """
+    """The sources that have at least the median length, cut to it: CTranslate2 forces one length for all translations of a batch."""
     length = statistics.median_high(len(request.ids) for request in requests)
     return [request._replace(ids=request.ids[:length]) for request in requests if len(request.ids) >= length]
 

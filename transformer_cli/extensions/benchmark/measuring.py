@@ -140,11 +140,6 @@ class Timed:
     cpu_seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)  # seconds, which sum up to `seconds`
 
-    @property
-    def rows_per_step(self) -> float:
-        """Of the decoder."""
-        return int(self.work[1]) / self.num_steps
-
     def spent(self, unit: str) -> float:
         """The time as seconds or as CPU-seconds."""
         return self.cpu_seconds if unit == "CPU-second" else self.seconds

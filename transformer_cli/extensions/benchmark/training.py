@@ -53,7 +53,6 @@ WHAT_IS_OTHER = (
 )
 NEVER = 10**9
 MOST_ROUNDS_OF_PREPARATION = 10
-
 MUCH_PADDING, MUCH_WAITING, LARGEST_RAISE = 0.1, 0.02, 8.0
 MEMORY_TO_USE = 0.8  # a suggestion leaves the rest for batches that differ
 MUCH_BUSY = 0.75  # of the time of a GPU; from here on, recordings that start all kernels at once gain little
@@ -110,9 +109,7 @@ class Trainee:
         """Stop the thread that prepares batches."""
         self.experiment.updates.__exit__()
 
-    def train(
-        self, seconds: float, *, at_least: int = 1, at_most: int | None = None, phases: bool = False
-    ) -> list[Timed]:
+    def train(self, seconds: float, *, at_least: int = 1, at_most: int = NEVER, phases: bool = False) -> list[Timed]:
         """Train on from where the last call ended. To measure `phases` may slow the updates on a GPU."""
         torch.set_num_threads(self.num_threads)
         stopwatch, timed = Stopwatch(self.machine.device, phases=phases), list[Timed]()
@@ -210,7 +207,7 @@ def benchmark_training(config: Config, data: PreparedData, folder: Path, pacing:
 def _measured(trainee: Trainee, pacing: Pacing) -> Figures:
     """The figures of a training. A spread is over updates, the warm-up left out; a share is from 0 to 1."""
     machine, config, model = trainee.machine, trainee.session.config, trainee.experiment.model
-    limits: dict[str, Any] = {"at_least": pacing.num_updates or 3, "at_most": pacing.num_updates}
+    limits: dict[str, Any] = {"at_least": pacing.num_updates or 3, "at_most": pacing.num_updates or NEVER}
     logger.info("warming up")
     trainee.prepare_shapes()
     num_rows = trainee.train(pacing.warm_up_seconds, at_least=3)[-1].num_cells // 2
@@ -282,16 +279,12 @@ class Situation(NamedTuple):
 def training_suggestions(figures: Figures, situation: Situation) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first."""
     machine, waiting, padding = situation.machine, figures["phases"][DATA]["share"], figures["padding_share"]
-    found = [
-        *machine.suggestions(),
-        *_for_a_gpu(figures["busy_share"], situation),
-        *_larger_batches(figures, situation),
-    ]
+    found = [*machine.suggestions(), *_larger_batches(figures, situation)]
+    if machine.device == "cuda":
+        found += _for_a_gpu(figures["busy_share"], situation)
     if machine.device == "cpu" and waiting >= MUCH_WAITING and 2 < machine.num_threads >= machine.num_cores:
-        because, change = (
-            f"waiting for data takes {waiting:.0%} of an update",
-            f"runtime.threads={machine.num_threads - 1}",
-        )
+        because = f"waiting for data takes {waiting:.0%} of an update"
+        change = f"runtime.threads={machine.num_threads - 1}"
         what = f"leave a core for the thread that prepares batches: set {change}"
         found.append(Suggestion(because, what, (change,), 1.0 / (1.0 - waiting)))
     if padding >= MUCH_PADDING:  # sentences of a smaller batch differ less in their lengths
@@ -300,10 +293,8 @@ def training_suggestions(figures: Figures, situation: Situation) -> list[Suggest
     return advice.worth_trying(found)
 
 
-def _for_a_gpu(busy: float | None, situation: Situation) -> Iterator[Suggestion]:
+def _for_a_gpu(busy: float, situation: Situation) -> Iterator[Suggestion]:
     """Of a GPU that is busy for a share of the time, and else waits for the CPU, which starts its kernels."""
-    if situation.machine.device != "cuda" or busy is None:
-        return
     runtime, is_waiting = situation.config.runtime, busy < MUCH_BUSY
     if not situation.are_layers_compiled and runtime.compile is not True:
         # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
