@@ -183,11 +183,8 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: Pacing) -
     logger.info("warming up")
     lines = _as_many_as_fit(subject, lines, pacing)
     watched = subject.translate(lines, 1, phases=True)
-    own_shape = (
-        max(1, int(watched.work[1]) // watched.num_steps),
-        subject.config.model.d_model,
-        subject.model.output.out_features,
-    )
+    num_rows = max(1, int(watched.work[1]) // watched.num_steps)
+    own_shape = num_rows, subject.config.model.d_model, subject.model.output.out_features
     products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     forget_peak_memory(machine.device)
     greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))

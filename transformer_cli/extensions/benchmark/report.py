@@ -143,16 +143,11 @@ def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
     first, second = read_benchmark(before), read_benchmark(after)
     kind, other_kind = first.get("kind"), second.get("kind")
     if kind != other_kind or kind not in [*PARTS]:
-        raise DataError(
-            f"{before} is a benchmark of {kind}, {after} of {other_kind}",
-            hint="compare two of training, or two of decoding",
-        )
+        fault = f"{before} is a benchmark of {kind}, {after} of {other_kind}"
+        raise DataError(fault, hint="compare two of training, or two of decoding")
     old, new = _numbers(first, before), _numbers(second, after)
-    rows = [
-        {"name": name, "before": one, "after": new[name], "ratio": new[name] / one if one else None}
-        for name, one in old.items()
-        if name in new
-    ]
+    both = [(name, one, new[name]) for name, one in old.items() if name in new]
+    rows = [{"name": name, "before": one, "after": two, "ratio": two / one if one else None} for name, one, two in both]
     differences = list(_differences(first, second))
     return {"before": str(before), "after": str(after), "differences": differences, "figures": rows}
 
