@@ -32,11 +32,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from transformer_cli.acceleration.flop import flop_counter
 from transformer_cli.config import load_config
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.decoding import USUAL_BEAM, Subject, engines_in_turns, requests_of_one_length
 from transformer_cli.extensions.benchmark.training import Trainee
-from transformer_cli.model.flop import flop_counter
 from transformer_cli.process.device import (
     forget_peak_memory,
     let_segments_grow,

@@ -15,6 +15,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration.flop import flop_counter
 from transformer_cli.acceleration.native_kernels import PRICE_OF_NONE, why_no_kernels
 from transformer_cli.acceleration.recorded_decoder import MOST_ROWS
 from transformer_cli.checkpoint.trained_files import TrainedModel
@@ -32,7 +33,6 @@ from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, advised, setting, worth_trying
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
-from transformer_cli.model.flop import flop_counter
 from transformer_cli.process.device import forget_peak_memory, peak_memory, prepare_machine, processor_name
 from transformer_cli.process.errors import TfmError
 from transformer_cli.storage import temporary_folder

@@ -15,8 +15,7 @@ import torch
 from torch.nn import functional as F
 from torch.utils.benchmark import Timer
 
-from transformer_cli.data.updates import Batch
-from transformer_cli.model.flop import FlopOf, Work
+from transformer_cli.acceleration.flop import FlopOf, Work
 from transformer_cli.process.device import Machine, wait_for
 
 logger = logging.getLogger(__name__)
@@ -114,14 +113,6 @@ class Observed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
-
-
-def work_of_batch(batch: Batch) -> Work:
-    """The work that the real tokens of a batch need; padding is left out."""
-    source = batch.source_mask.sum(1)  # (B,)
-    target = (batch.target_ids != batch.pad_id).sum(1)  # (B,)
-    parts = source, target, source * source, target * (target + 1) // 2, source * target
-    return np.array([int(one.sum()) for one in parts])
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.profiler import ProfilerActivity, profile
 
 from transformer_cli.acceleration.accelerate import num_compiled_graphs
+from transformer_cli.acceleration.flop import flop_counter, work_of_batch
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, are_recorded
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, load_config
@@ -26,7 +27,6 @@ from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion, setting
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Pacing, Stopwatch, Timed
 from transformer_cli.model import Transformer
-from transformer_cli.model.flop import flop_counter
 from transformer_cli.process.device import forget_peak_memory, peak_memory, peak_of_data_sheet, prepare_machine
 from transformer_cli.process.torchrun import Launch
 from transformer_cli.storage import temporary_folder
@@ -163,7 +163,7 @@ def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed
     if recorded is not None:
         num_cells = sum(2 * shape.num_pairs * shape.length for shape in map(recorded.shape_of, batches))
     return Timed(
-        work=sum(map(measuring.work_of_batch, batches), Timed().work),
+        work=sum(map(work_of_batch, batches), Timed().work),
         target_tokens=target_tokens,
         num_tokens=target_tokens + sum(one.num_source_tokens for one in batches),
         num_cells=num_cells,

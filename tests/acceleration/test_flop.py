@@ -7,12 +7,11 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from transformer_cli.acceleration.flop import Work, flop_counter, work_of_batch
 from transformer_cli.config import ModelConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
-from transformer_cli.extensions.benchmark.measuring import work_of_batch
 from transformer_cli.model import Transformer
-from transformer_cli.model.flop import Work, flop_counter
 from transformer_cli.training.initial_weights import freeze
 
 SOURCE_SIZE, TARGET_SIZE = 11, 13

@@ -1,4 +1,4 @@
-"""The FLOP of a model: of its matrix products, as PyTorch counts them.
+"""The work of a batch, and the FLOP that a model needs for it: of its matrix products, as PyTorch counts them.
 
 A product of (m, k) and (k, n) takes 2 m k n FLOP; norms, softmax, dropout and the loss are left out, as in the literature on the
 share of a peak.
@@ -11,12 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.data.updates import Batch
+from transformer_cli.model import Transformer
 
 Work = NDArray[np.int64]
 """What a batch costs: source tokens, target tokens, and pairs of query and key positions in the self-attention of the encoder (S S
 for a sentence of S tokens), in the decoder (T (T + 1) / 2, as a position sees itself and those before it), and in cross-attention (T S)."""
 FlopOf = Callable[[Work], int]
+
+
+def work_of_batch(batch: Batch) -> Work:
+    """The work that the real tokens of a batch need; padding is left out."""
+    source = batch.source_mask.sum(1)  # (B,)
+    target = (batch.target_ids != batch.pad_id).sum(1)  # (B,)
+    parts = source, target, source * source, target * (target + 1) // 2, source * target
+    return np.array([int(one.sum()) for one in parts])
 
 
 def flop_counter(model: Transformer, *, trains: bool) -> FlopOf:
