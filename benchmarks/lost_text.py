@@ -1,4 +1,4 @@
-"""Counts the words that a run loses when it translates long, listed, headed and marked text, without and with the guard.
+"""Counts the words that a run loses when it translates long, listed, headed and marked text, without and with the guard and repairs.
 
     tfm train --config en-it.yaml
     python benchmarks/lost_text.py --run en-it
@@ -6,7 +6,7 @@
 Short sentences of the validation split that the run translates as their references are put together to longer texts: eight
 clauses with commas, conjunctions or semicolons, lists, headings with a dash, marks at the beginning, sentences in brackets. A
 word of a reference that is missing in the translation of the whole is lost, because the run translates it right alone. The
-count stands before (decoding.keep_text=false) and after. For ordinary sentences, the last rows tell how often the guard
+count stands before (decoding.keep_text=false, decoding.repair=false) and after. For ordinary sentences, the last rows tell how often the guard
 acts, and how much CPU time it takes: the two settings take turns, and each has its fastest turn.
 """
 
@@ -132,7 +132,8 @@ def main() -> None:
     seen = guarded.pipeline.seen
     seen = SeenLengths(given.longest or seen.longest, given.smallest_ratio or seen.smallest_ratio)
     guarded = replace(guarded, pipeline=replace(guarded.pipeline, seen=seen))
-    plain = replace(guarded, pipeline=replace(guarded.pipeline, keeps_text=False))
+    plain = load_run(given.run, [*given.set, "decoding.keep_text=false", "decoding.repair=false"]).translator
+    plain = replace(plain, reports_lines=False)
     if given.source:
         sides = (path.read_text(encoding="utf-8").splitlines() for path in (given.source, given.target))
         pairs = list(zip(*sides, strict=True))

@@ -297,6 +297,22 @@ def test_the_page_on_reliability_has_every_case_with_a_test_or_what_it_waits_for
         assert TEST.search(row) or "waits for" in row, case
 
 
+def test_a_case_of_the_slow_tiers_has_a_slow_test() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([A-J]\d+\w?) \|(.*)\| (T[0-2, T]*) \|$", page, re.MULTILINE)
+    assert len(rows) > 100
+    for case, row, tiers in rows:
+        is_slow = any(name in slow_tests(ROOT / path) for path, name in TEST.findall(row))
+        assert is_slow or "(slow)" in row or tiers == "T0", case
+
+
+@cache
+def slow_tests(path: Path) -> set[str]:
+    """The test functions of a file that are marked slow, or some of their parameters."""
+    functions = [one for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, ast.FunctionDef)]
+    return {one.name for one in functions if any("mark.slow" in ast.unparse(mark) for mark in one.decorator_list)}
+
+
 @pytest.mark.parametrize(("way", "sections"), [("of a pair", "12345"), ("of a sentence", "6")])
 def test_each_way_on_the_path_of_data_is_told_with_at_most_twenty_files(way: str, sections: str) -> None:
     page = (ROOT / "docs/path_of_data.md").read_text(encoding="utf-8")
