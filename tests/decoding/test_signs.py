@@ -158,6 +158,15 @@ def test_what_a_repair_of_a_line_asks_for_is_not_repaired_as_a_line_again(monkey
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "line", ['"The red house" <cc@example.com>, "Dog" <dog@example.com>', 'Cc: "CC Recipient" <cc@example.com>,']
+)
+def test_quotation_marks_around_pieces_of_a_line_are_of_one_kind(line: str) -> None:
+    [found] = load_translator(Path(__file__).parents[2] / "docs/demonstration").translate([line])
+    assert [sign for sign in found.text if sign in '"«»“”'] == ['"'] * line.count('"')
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("sign", ["_", "<b>", "( )"])
 def test_many_signs_are_found_in_one_pass(sign: str) -> None:
     # With a time that grows with the square of the length, this would take a minute.

@@ -44,6 +44,7 @@ from transformer_cli.decoding.line_form import (
     with_capitals,
     with_fixed_spaces,
     with_lost_brackets,
+    with_quotes_of_one_kind,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
@@ -358,6 +359,10 @@ class Translator:
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and self.repairs and is_language:
+            translations = [
+                with_quotes_of_one_kind(line, each) if '"' in each.text and not each.terms else each
+                for line, each in zip(lines, translations, strict=True)
+            ]
             target = self.pipeline.languages.target
             translations = [
                 each if line.text[1:].islower() or each.terms else with_capitals(line, each, target)
