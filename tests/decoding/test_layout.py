@@ -693,6 +693,15 @@ def test_a_doubtful_title_of_two_words_is_read_again_in_small_letters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "is_named"), [("Availability", True), ("Requirements", True), ("Felicity", False), ("Bradley", False)]
+)
+def test_a_label_of_one_unseen_word_that_stays_is_named_if_it_is_a_noun(label: str, *, is_named: bool) -> None:
+    translator = load_translator(Path(__file__).parents[2] / "docs/run")
+    given = written(f"{label}: Is the dog red?", f"{label}: Il cane è rosso?")
+    assert (LABEL in translator.with_doubts_of_line(given).doubts) == is_named
+
+
+@pytest.mark.parametrize(
     ("source", "translation", "left"),
     [
         ("Red Friend", "Friend rosso", ("Friend",)),
@@ -706,6 +715,7 @@ def test_a_doubtful_title_of_two_words_is_read_again_in_small_letters() -> None:
         ("Duration:", "Durata:", ()),
         ("Hotel:", "Hotel:", ()),
         ("Anna:", "Anna:", ()),
+        ("Marco:", "Marco :", ()),
         ("PDF:", "PDF:", ()),
     ],
 )

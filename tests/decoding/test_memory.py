@@ -82,6 +82,18 @@ def test_the_report_names_the_first_sources_that_were_no_text_of_the_input(caplo
     assert caplog.messages == ["memory: translations from m.csv: 9"]
 
 
+def test_cells_of_several_lines_are_known_line_by_line(tmp_path: Path) -> None:
+    """A document with such a cell is translated line by line."""
+    path = tmp_path / "m.csv"
+    path.write_text('en,it\n"A dog.\n\nA cat.","Un cane.\nUn gatto."\n"A car.\nA red car.",Una macchina.\n', "utf-8")
+    assert [(one.source, one.target) for one in read_memory(path, "en", "it")] == [
+        ("A dog. A cat.", "Un cane. Un gatto."),
+        ("A dog.", "Un cane."),
+        ("A cat.", "Un gatto."),
+        ("A car. A red car.", "Una macchina."),
+    ]
+
+
 @pytest.mark.parametrize(("name", "text"), [("m.csv", CSV), ("m.tmx", TMX)])
 def test_pairs_are_read_from_tables_and_memories(name: str, text: str, tmp_path: Path) -> None:
     if name.endswith("tmx"):

@@ -1,9 +1,12 @@
 """Signs that a translation lacks are named, and come back in their places."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding.checks import line_repairs
 from transformer_cli.decoding.checks.line_repairs import ways_to_keep_signs
 from transformer_cli.decoding.checks.signs import lost_signs
 from transformer_cli.decoding.checks.signs_in_place import with_signs, without_signs
@@ -135,6 +138,32 @@ def test_a_line_that_stays_is_not_replaced_by_a_doubtful_translation(line: str) 
     [found] = load_translator(Path(__file__).parents[2] / "docs/run").translate([line])
     assert found.text == line
     assert found.is_untranslated
+
+
+@pytest.mark.long
+def test_what_a_repair_of_a_line_asks_for_is_not_repaired_as_a_line_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its protected spans come back; else the searches for a line with many signs multiply from repair to repair."""
+    depths: list[int] = []
+    repair = line_repairs.with_lost_parts
+
+    def observed(translator: Translator, *given: Any) -> list[Translation]:
+        depths.append(translator.num_line_repairs)
+        return repair(translator, *given)
+
+    monkeypatch.setattr(line_repairs, "with_lost_parts", observed)
+    line = 'level=info msg="request done" status=200 path=/api/dogs duration=12ms'
+    [*load_translator(Path(__file__).parents[2] / "docs/demonstration").translate([line])]
+    assert depths[0] == 1
+    assert {*depths[1:]} == {0}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "line", ['"The red house" <cc@example.com>, "Dog" <dog@example.com>', 'Cc: "CC Recipient" <cc@example.com>,']
+)
+def test_quotation_marks_around_pieces_of_a_line_are_of_one_kind(line: str) -> None:
+    [found] = load_translator(Path(__file__).parents[2] / "docs/demonstration").translate([line])
+    assert [sign for sign in found.text if sign in '"«»“”'] == ['"'] * line.count('"')
 
 
 @pytest.mark.long

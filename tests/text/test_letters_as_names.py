@@ -87,8 +87,11 @@ def test_other_letters_behind_a_number_are_none(text: str) -> None:
     assert SpanKind.LETTER not in {span.kind for span in find_spans(text)}
 
 
-@pytest.mark.parametrize("text", ["https://example.org/a b", "See {name} b now", "x /usr/bin", "%s b."])
-def test_a_small_letter_beside_an_address_is_a_span(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["https://example.org/a b", "See {name} b now", "x /usr/bin", "%s b.", "Welcome to v", "It is in t)", "at x"],
+)
+def test_a_small_letter_beside_an_address_or_at_the_end_is_a_span(text: str) -> None:
     assert [span.kind for span in find_spans(text)].count(SpanKind.LETTER) == 1
 
 
@@ -104,6 +107,10 @@ def test_a_small_letter_beside_an_address_is_a_span(text: str) -> None:
         r"\*star\* b",
         "b",
         "%s y {n} a",
+        "the 5 m",
+        "it is v of",
+        "l'emendamento n.",
+        "thank u",
     ],
 )
 def test_other_small_letters_are_none(text: str) -> None:
@@ -117,4 +124,10 @@ def test_a_promise_holds_a_letter_at_least_as_often_as_its_source() -> None:
     assert promise.is_kept_by("A : appuie sur la touche A, pour jouer avec la touche-A.")
     assert not promise.is_kept_by("Appuie sur A pour jouer.")
     assert not promise.is_kept_by("Appuie sur a pour jouer avec Anna.")
+    small = Promise.of("The house is at x", find_spans("The house is at x"))
+    assert [small.is_kept_by(text) for text in ("La maison est à x", "X est la maison", "La maison est à X")] == [
+        True,
+        True,
+        False,
+    ]
     assert Promise.of("The dogs sleep.", []).is_kept_by("Les chiens dorment avec B.")

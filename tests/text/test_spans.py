@@ -352,11 +352,39 @@ def found(text: str) -> list[str]:
         ("The dog .src and big.env, a.dog:walk()", ["a.dog:walk()"]),
         ("6b5f572c: the dog, count=10 and (is_red=true)", ["6b5f572c", "count=10", "is_red=true"]),
         ("the day=night, 4x=big and deadbeef", ["4"]),
+        ("src/Dog/read_image.cpp.diff, app.js.map", ["src/Dog/read_image.cpp.diff", "app.js.map"]),
+        ("It is built with -DUSE_DOG and -DNDEBUG, on -DVD.", ["-DUSE_DOG", "-DNDEBUG"]),
+        ("IF (WIN32), if (USE_DOG), if (NATO) comes", ["IF (WIN32)", "if (USE_DOG)"]),
+        ('set(DOG_C_FLAGS "-std=c99"), set(the red dog)', ['set(DOG_C_FLAGS "-std=c99")']),
+        ("ADD_DOG( dog PUBLIC ) and USE_DOG (a red dog)", ["ADD_DOG( dog PUBLIC )", "USE_DOG"]),
         ("No span at all: none.", []),
     ],
 )
 def test_spans_are_found(text: str, expected: list[str]) -> None:
     assert found(text) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Message-ID: <4F7AC0F5.9060102@example.com>",
+        "Received: from a.example.com (a.example.com [192.0.2.1]) by b.example.org with ESMTP id 4B2; Tue, 3 Apr 2012",
+        "MIME-Version: 1.0 (Dog Mail 3)",
+        "Content-Transfer-Encoding: quoted-printable",
+        "X-Spam-Details: rule=notspam policy=default score=0",
+        "X-Original-To: dog@example.org",
+        "policy=default dog=red house=big",
+    ],
+)
+def test_a_line_of_the_head_of_a_mail_is_one_span(line: str) -> None:
+    assert found(line) == [line]
+
+
+@pytest.mark.parametrize(
+    "line", ["Received: a letter from the dog", "Content-Type: the type of a dog", "dog=red house"]
+)
+def test_a_text_that_begins_as_a_line_of_a_head_has_words(line: str) -> None:
+    assert found(line) == []
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,12 @@ from transformer_cli.text.normalization import (
     without_line_breaks,
     word_spans,
 )
-from transformer_cli.text.quotation_marks import plain_quotes, starts_with_lone_quote, with_written_quotes
+from transformer_cli.text.quotation_marks import (
+    plain_quotes,
+    starts_with_lone_quote,
+    with_pairs_of_quotes,
+    with_written_quotes,
+)
 from transformer_cli.text.sentences import (
     DASH,
     Sentence,
@@ -501,6 +506,12 @@ def with_fixed_spaces(line: SourceText, translation: Translation) -> Translation
             source_spaces.setdefault(each, []).append(line.text[place])
     fixed = [(_with_spaces_of(source_spaces, text), score) for text, score in translation.alternatives]
     return with_alternatives(translation, fixed)
+
+
+def with_quotes_of_one_kind(line: SourceText, translation: Translation) -> Translation:
+    """The translation of a line, in which no pair of quotation marks has two kinds: pieces of a line may get other marks than what stays."""
+    texts = [(with_pairs_of_quotes(line.text, text) or text, score) for text, score in translation.alternatives]
+    return translation if texts == [*translation.alternatives] else with_alternatives(translation, texts)
 
 
 _CAPITAL_WORD = re.compile(r"(?<![\w.@/-])[A-Z]{2,6}(?![\w@/-]|\.\w)")

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.checks.names_in_text import is_full_name
+from transformer_cli.decoding.checks.names_in_text import is_first_name, is_full_name
 from transformer_cli.decoding.checks.quality import Quality
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
@@ -82,6 +82,7 @@ _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 _MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
 _TITLE = re.compile(r"[A-Z][^\W\d_]*(?: [A-Z][^\W\d_]*){1,2}[:.!?]?")
 _LABEL_OF_ONE_WORD = re.compile(r"[A-Z][^\W\d_]*[a-z][^\W\d_]*:")
+_ENDS_AS_NOUN = re.compile(r"[A-Z][a-z]{4,}(?:[ts]ion|ment|ness|[bcdlrs]ility|ivity|ality)s?")
 _MARKS_OF_TITLE = ":.!? \u00a0\u202f"
 _SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
@@ -234,7 +235,9 @@ class TextPipeline:
         return unseen
 
     def leaves_label(self, source: str, translation: str) -> bool:
-        """Whether a label of several words, such as "Full Changelog: ...", stays as it is in a translation, though a word of it is no name.
+        """Whether a label such as "Full Changelog: ..." stays as it is in a translation, though a word of it is no name.
+
+        A single word is none if it ends as nouns of English do: "Availability: ..."
 
         The translator leaves a label if training has not seen a word of it: most are speakers.
         """
@@ -243,7 +246,10 @@ class TextPipeline:
         if seen is None or end is None or not translation.startswith(source[:end]) or is_full_name(source[start:end]):
             return False
         words = source[start:end].split()
-        return len(words) > 1 and any(len(word) > 3 and word in seen and self._is_mostly_small(word) for word in words)
+        if len(words) == 1:
+            is_english = primary_language(self.languages.source) == "en"
+            return is_english and _ENDS_AS_NOUN.fullmatch(words[0]) is not None
+        return any(len(word) > 3 and word in seen and self._is_mostly_small(word) for word in words)
 
     def is_title(self, text: str) -> bool:
         """Whether a text is two or three words with capital letters, such as "Sort By", that training has mostly read in small letters."""
@@ -257,7 +263,7 @@ class TextPipeline:
     def left_words(self, source: str, translation: str) -> tuple[str, ...]:
         """The words of a title of two or three words, such as "Save Changes", that stay in its translation, though training has seen them.
 
-        The word of a label such as "Duration:" counts also if training has not seen it. A word that the target side of training has, too, such as Hotel, is a translation.
+        The word of a label such as "Duration:" counts also if training has not seen it, but for a first name. A word that the target side of training has, too, such as Hotel, is a translation.
         """
         seen, is_label = self.seen_words, _LABEL_OF_ONE_WORD.fullmatch(source) is not None
         if not isinstance(seen, SeenWords) or seen.written is None or not (is_label or _TITLE.fullmatch(source)):
@@ -269,6 +275,7 @@ class TextPipeline:
             if word in there
             and len(word) > 2
             and word not in seen.written
+            and not is_first_name(word)
             and (self._is_mostly_small(word) if word in seen else is_label)
         )
 

@@ -44,6 +44,7 @@ from transformer_cli.decoding.line_form import (
     with_capitals,
     with_fixed_spaces,
     with_lost_brackets,
+    with_quotes_of_one_kind,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
@@ -117,6 +118,9 @@ class Translator:
     """Loads the model of another run, once."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
+    num_line_repairs: int = 2
+    """How many rounds of repairs a line may have: 2 are all of them, 1 brings back protected spans alone. What a repair asks for has
+    one round less than its line: without this bound, the searches for a line with many signs multiply from repair to repair."""
     before: "Translator | None" = None
     """The translator into the language that this one reads, the pivot: lines go through it first. See `after`."""
 
@@ -340,7 +344,7 @@ class Translator:
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             translations = self._in_form_of_lines(lines, form)
-        if explainer is None and self.repairs:
+        if explainer is None and self.repairs and self.num_line_repairs:
             # Such a line has nothing that a repair of whole lines could bring back; most lines are so.
             is_sound = (
                 not each.doubts and line.text[1:].islower() and is_plain(line.text)
@@ -350,10 +354,15 @@ class Translator:
                 from transformer_cli.decoding.checks.line_repairs import with_lost_parts
 
                 # What is asked again is no line of the input, so the memory does not have it.
-                translations = with_lost_parts(replace(self, memory=None), lines, translations)
+                again = replace(self, memory=None, num_line_repairs=self.num_line_repairs - 1)
+                translations = with_lost_parts(again, lines, translations)
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and self.repairs and is_language:
+            translations = [
+                with_quotes_of_one_kind(line, each) if '"' in each.text and not each.terms else each
+                for line, each in zip(lines, translations, strict=True)
+            ]
             target = self.pipeline.languages.target
             translations = [
                 each if line.text[1:].islower() or each.terms else with_capitals(line, each, target)

@@ -583,9 +583,12 @@ def _codes_in_locale(locale: str) -> dict[str, str]:
 # Letters by themselves that name something, such as a key, an option, a grade or a vitamin: they stay in a translation.
 # No language is given. So a letter that is a word of some language, such as I, A or E, counts only where no such word can stand.
 
-LETTER_ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])[A-Zbfgpqrx](?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
-"""A capital letter of Latin script that touches no other word, or a small one that is a word of no language."""
+LETTER_ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])(?:[A-Zbfgpqrx]|[cdhj-nstvwz](?=[!?\u2026)\]\"']*\Z))(?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
+"""A capital letter of Latin script that touches no other word, or a small one that is a word of no language: at the end of a text a consonant is none."""
 _LETTER_ALONE = re.compile(LETTER_ALONE)
+# Of a small letter at the end of a text: *Welcome to v*, where a program writes a version behind it.
+_LAST = re.compile(r"[.!?\u2026)\]\"']*")
+_SMALL_WORDS_BEFORE = re.compile(r"[^\W\d_]{2}[:,]? \Z")
 
 
 def _set_of_words(text: str) -> frozenset[str]:
@@ -644,6 +647,9 @@ def is_letter_as_name(text: str, place: int) -> bool:
     letter, before, behind = text[place], text[max(0, place - _NEAR) : place], text[place + 1 : place + 1 + _NEAR]
     if letter.islower():  # beside an address or a placeholder, where a model does not see that it is a word
         is_beside = _ADDRESS_BEFORE.search(before) is not None or _ADDRESS_BEHIND.match(behind) is not None
+        is_beside = is_beside or (
+            _LAST.fullmatch(behind) is not None and _SMALL_WORDS_BEFORE.search(before) is not None
+        )
         return is_beside and re.search(r"\d\s?\Z", before) is None and re.match(r"\.\s*\S", behind) is None
     if not any(map(str.isalnum, before + behind)) and sum(map(str.isalnum, text)) == 1:
         return letter != "I"  # the whole text

@@ -45,6 +45,10 @@ _FILE_ENDINGS = (
     "flac|ogg|m4a|ttf|otf|woff2?|"
     "stl|3mf|gcode|dxf|gpx|kml|geojson|qmd|rmd|mdx|adoc|wasm|lua|ps1|msi|aac|m4v|mpe?g|plist|csproj|sln|gradle|pem|crt"
 )
+# Behind another ending: main.cpp.diff, app.js.map
+_SECOND_ENDINGS = (
+    "asc|bak|dist|diff|erb|example|gz|j2|map|md5|new|old|orig|patch|rej|sample|sha\\d{1,3}|sig|template|tmpl|tpl|zip"
+)
 # These are abbreviations behind a single letter, too: *d.h*, *n.Chr*
 _PROGRAM_ENDINGS = "h|hh|hxx|cc|cxx|inl|vue|svelte|swift|dart|diff|asm|cmake|qrc"
 # Words and units behind a full stop whose space is missing; a name of a program has a low line or a capital letter inside, or is known.
@@ -154,6 +158,7 @@ _OPTION = (
     rf"[A-Za-z]\w{{0,40}}(?:[-_.][A-Za-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})(?![\w-])"
     r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
     r"|(?<![\w-])-[A-Za-z](?=[/|]--[a-z])"  # of -o/--output
+    r"|(?<![^\s(\[\"'\u00ab\u201c\u2018/|>])-(?:[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,9}|D[A-Z][A-Z0-9]{3,40})(?![\w-])"  # -DUSE_DOG, -DNDEBUG
 )
 # As programs write the form of a date: YYYY-MM-DD, dd.MM.yyyy HH:mm:ss, yyyyMMdd; a field of two letters is among those of one (M/D/YY).
 _FIELD_OF_DATE = "(?:[Yy]{4}|[Yy]{2}|M{1,4}|[Dd]{1,2}|[Hh]{1,2}|m{1,2}|s{1,2})"
@@ -194,6 +199,22 @@ _PROGRAMS = (
 )
 _NAME_OF_CALL = r"[A-Za-z_]\w{0,48}"
 _VALUE_OF_SETTING = r"[\w./:+-]{0,98}\w"
+_CONSTANT = r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,9}"
+# Of CMake and C: if (WIN32), set(USE_DOG "a b"), ADD_DOG( dog PUBLIC ). In other brackets stand words, as in USE_DOG (a dog).
+_CALL_OF_BUILD = (
+    rf"(?<![\w.])(?:(?:IF|ELSEIF|WHILE|UNLESS) ?\((?:NOT )?[A-Z][A-Z0-9_]{{2,40}}\)"
+    rf"|(?:if|elseif|while) ?\( ?!?(?:NOT )?(?:{_CONSTANT}|[A-Z]{{2,20}}\d{{1,4}}) ?\)"
+    rf"|{_CONSTANT}\([^()\n]{{1,200}}\)|[A-Za-z_]\w{{1,48}}\( ?(?:{_CONSTANT}|\$\{{\w{{1,60}}\}})(?: [^()\s]{{1,99}}){{0,9}} ?\))(?!\w)"
+)
+_CONTENT = r"Content-(?:Type|Disposition|Transfer-Encoding): ?(?:[a-z]+/[\w.+-]+|inline|attachment|base64|quoted-printable|[78]bit|binary)(?![\w-])"
+# A line of the head of a mail: nobody says it. Its beginning and that of its value tell it from a text such as Received: a letter.
+_LINE_OF_HEAD = (
+    r"(?<![^\n])(?:(?:Message-ID|Message-Id|In-Reply-To|References|Return-Path|Content-ID): ?<|MIME-Version: ?\d|DKIM-Signature: ?[a-z]=|User-Agent: ?\w+/\d"
+    rf"|{_CONTENT}|Received: ?(?:from|by) (?=\S*[.\[])|(?:Authentication-Results|Received-SPF): ?\S+[.; ]|X(?:-[A-Z][A-Za-z]{{1,30}}){{1,6}}: ?(?=\S*(?:=|\s*\Z|\d)))"
+    rf"[^{_NO_CONTROL}]*"
+    # A line of settings alone: policy=default dog=red house=big
+    rf"|(?<![^\n])(?:[A-Za-z][\w.-]{{0,40}}=[^\s\"'=]{{1,99}}(?: |\Z)){{3,60}}\Z"
+)
 # With a low line, capital letters or square brackets: the words of hund=dog are a list of words.
 _NAME_OF_SETTING = (
     r"(?:[A-Za-z]\w{0,40}_\w{1,40}|[a-z]{1,40}[A-Z]\w{0,40}|[A-Z]{2,40}\d{0,3}|[a-z]\w{0,40}\[\w{0,30}\])"
@@ -328,7 +349,7 @@ KINDS: dict[str, NamedKind] = {
             # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
             rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
             r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
-            rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?:\#[A-Za-z0-9][\w.-]{{0,98}})?(?![\w-])"  # report.pdf, word/document.xml#part
+            rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?:\.(?:{_SECOND_ENDINGS}))?(?:\#[A-Za-z0-9][\w.-]{{0,98}})?(?![\w-])"  # report.pdf, main.cpp.diff, word/document.xml#part
             # Headers, templates of a build and the like; at the end also *.go and *.m
             rf"|(?<![\w.~/@-])(?:[\w.-]{{1,99}}/){{0,9}}(?=[\w-]{{0,98}}[A-Za-z])(?:[\w-]{{2,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_PROGRAM_ENDINGS})"
             rf"|(?:(?=\w{{0,98}}[a-z\d]_[a-z\d])[\w-]{{2,99}}|[\w-]{{1,99}}\.(?:{_PROGRAM_ENDINGS}|{_FILE_ENDINGS})|Makefile|configure)\.(?:{_ENDINGS_LIKE_WORDS})"
@@ -350,7 +371,7 @@ KINDS: dict[str, NamedKind] = {
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
     "name": NamedKind(
         SpanKind.WORD,
-        rf"{_DATE_FORMAT}|"
+        rf"{_LINE_OF_HEAD}|{_CALL_OF_BUILD}|{_DATE_FORMAT}|"
         r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20}){0,3}(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*]|/[*.]|\.\w+/[*.])"  # *.txt, *.*, *.png;*.jpg
         rf"|{_NAME_WITH_STAR}"
         # a.name, an_object.a_name, in a sentence An.object; e.g. and p.m. have no part of two letters, behind an abbreviation stands a
@@ -470,7 +491,7 @@ KINDS: dict[str, NamedKind] = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
 SIGN_OF_CODE = re.compile(

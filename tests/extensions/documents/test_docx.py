@@ -511,6 +511,15 @@ def test_a_formula_in_a_sentence_takes_the_place_of_a_word() -> None:
     assert re.search(r"SUM A IS .*x\+y", result(formula + run(" is a sum"), translator=REVERSED))
 
 
+@pytest.mark.parametrize("binding", ["w:dataBinding w:xpath='/a'", "w15:dataBinding", "w:text"])
+def test_a_control_that_is_bound_to_data_is_named(binding: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Word writes the data in the place of the translation when it opens the file."""
+    control = f"<w:sdt><w:sdtPr><{binding}/></w:sdtPr><w:sdtContent>{run('A red dog')}</w:sdtContent></w:sdt>"
+    name = 'xmlns:w15="urn:w15"'
+    read_docx(docx(control.replace("<w:sdt>", f"<w:sdt {name}>")))
+    assert ("(w:dataBinding)" in caplog.text) == ("dataBinding" in binding)
+
+
 @pytest.mark.parametrize("kind", ["dropDownList", "date"])
 def test_a_control_with_a_list_or_a_date_around_a_paragraph_stays(kind: str) -> None:
     control = f"<w:sdt><w:sdtPr><w:{kind}/></w:sdtPr><w:sdtContent><w:p>{run('A red dog')}</w:p></w:sdtContent></w:sdt>"

@@ -75,12 +75,13 @@ def with_lost_parts(
     ]
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
-    found = with_dates_in_place(translator, lines, found)
-    found = _with_notes_in_place(translator, lines, found)
-    found = _with_lost_ampersands(translator, lines, found)
-    found = _with_lost_empty_brackets(translator, lines, found)
-    found = _with_odd_case(translator, lines, found)
-    found = _with_signs_in_place(translator, lines, found)
+    if translator.num_line_repairs:
+        found = with_dates_in_place(translator, lines, found)
+        found = _with_notes_in_place(translator, lines, found)
+        found = _with_lost_ampersands(translator, lines, found)
+        found = _with_lost_empty_brackets(translator, lines, found)
+        found = _with_odd_case(translator, lines, found)
+        found = _with_signs_in_place(translator, lines, found)
     mended = list(translations)
     for place, translation in zip(places, found, strict=True):
         mended[place] = replace(translation, source=translations[place].source)

@@ -71,6 +71,11 @@ def is_full_name(label: str) -> bool:
     )
 
 
+def is_first_name(word: str) -> bool:
+    """Whether a word is a frequent first name: the label "Marco:" is a speaker."""
+    return word.casefold() in _FIRST_NAMES
+
+
 def lost_names(source: str, translation: str, languages: Direction) -> list[str]:
     """The names of a source that its translation lacks; none where it has as many other names.
 

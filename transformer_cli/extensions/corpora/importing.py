@@ -338,7 +338,7 @@ def _table_of_memory(paths: Sequence[Path], facts: GivenFacts, report: ImportRep
         }
     )
     data = FilesData(source="files", source_language=wanted[0], target_language=wanted[1], corpora=(corpus,))
-    return _segments_of(data, report, name)
+    return _segments_of(data, report, name, also_by_line=True)
 
 
 def _has_tabs(path: Path, encoding: str | None) -> bool:
@@ -384,7 +384,13 @@ def _columns_of_memory(columns: Sequence[Column], wanted: tuple[str, str], name:
     return source, target
 
 
-def _segments_of(data: FilesData, report: ImportReport, name: str) -> OpenSegments:
+def _segments_of(data: FilesData, report: ImportReport, name: str, *, also_by_line: bool = False) -> OpenSegments:
+    """The pairs of a corpus, each on one line.
+
+    Args:
+        also_by_line: whether cells of several lines, as many in both languages, give a pair for each line, too: a document is
+            translated line by line.
+    """
     [part] = corpus_parts(data)
 
     def segments() -> Iterator[ImportedPair]:
@@ -395,6 +401,9 @@ def _segments_of(data: FilesData, report: ImportReport, name: str) -> OpenSegmen
                 report.skip(pair.damage, f"{name}:{pair.line}")
             else:
                 yield ImportedPair(pair.line, one_line(pair.source), one_line(pair.target))
+                lines = [[each for each in text.splitlines() if each.strip()] for text in (pair.source, pair.target)]
+                if also_by_line and len(lines[0]) == len(lines[1]) > 1:
+                    yield from (ImportedPair(pair.line, *each) for each in zip(*lines, strict=True))
         if pairs.unequal is not None:
             raise pairs.unequal
 

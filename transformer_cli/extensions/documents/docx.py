@@ -43,6 +43,7 @@ from transformer_cli.text.normalization import has_letter
 logger = logging.getLogger(__name__)
 
 _USUAL_BODY = "word/document.xml"
+_BOUND = re.compile(rb"<w\d*:dataBinding\b")
 _USUAL_OTHERS = re.compile(r"word/(?:(?:header|footer)\d*|footnotes|endnotes|numbering|styles)\.xml")
 # How a package names the kinds of its parts, behind the last slash.
 _MAIN = frozenset(["officeDocument"])
@@ -89,7 +90,14 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     parts: dict[str, Document] = {}
     others = related(body, _WITH_TEXT) or filter(_USUAL_OTHERS.fullmatch, names)
     for name in (body, *sorted(others)):
-        parts[name] = _read_part(name, read_part(archive, name, options.limits), options)
+        part = read_part(archive, name, options.limits)
+        if _BOUND.search(part):
+            logger.warning(
+                "%s has controls whose text is bound to data of the document (w:dataBinding): Word writes that data in the place of their "
+                "translations when it opens the file; remove the binding, or change the data in Word",
+                name,
+            )
+        parts[name] = _read_part(name, part, options)
     for name in related(body, _INSERTED):
         if name.lower().endswith(_PAGES):
             # Few documents have such pages.
