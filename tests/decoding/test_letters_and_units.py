@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import NUMBERS, doubts_about, lacks_words_at_placeholders
 from transformer_cli.decoding.checks.line_repairs import loses_spans
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.translation import copied
@@ -78,3 +78,31 @@ def test_a_line_whose_letter_is_lost_is_translated_again() -> None:
 )
 def test_a_unit_behind_a_placeholder_is_missed(source: str, translation: str, *, lacks: bool) -> None:
     assert lacks_words_at_placeholders(source, translation, Direction("en", "fr")) == lacks
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_invented"),
+    [
+        ("The value is 30.", "La valeur a 30 ans.", True),
+        ("The value is 30.", "La valeur a trente ans.", True),
+        ("The value is 30.", "La valeur est 30.", False),
+        ("It is set to 12.", "C'est réglé à 12 heures.", True),
+        ("It is set to 0 now.", "C'est réglé à 0 ans.", True),
+        ("He has a score of 20.", "Il a un score de 20 ans.", True),
+        ("It went from 5 to 12.", "C'est allé de 5 h à 12.", True),
+        ("The price is 30.", "Le prix est de 30 euros.", True),
+        ("The result was 3.", "Le résultat était de 3 jours.", True),
+        ("We come at 4 pm, room 12.", "Nous venons à 4 h, à 12 h.", True),
+        ("The price is €30.", "Le prix est de 30 euros.", False),
+        ("She is 40.", "Elle a 40 ans.", False),
+        ("Tom is 13.", "Tom a 13 ans.", False),
+        ("He died at the age of 70.", "Il est mort à 70 ans.", False),
+        ("The retirement age is 60.", "La retraite est à 60 ans.", False),
+        ("I usually get up at 8.", "Je me lève à 8 heures.", False),
+        ("We work from 9 to 5.", "Nous travaillons de 9 h à 5 h.", False),
+        ("They waited 5 or 6 years.", "Ils ont attendu 5 ans ou 6 ans.", False),
+        ("There are 30 people.", "Il y a 30 ans.", False),  # another fault
+    ],
+)
+def test_a_unit_that_a_bare_number_has_not_is_missed(source: str, translation: str, *, is_invented: bool) -> None:
+    assert (NUMBERS in doubts_about(source, translation, Direction("en", "fr"))) == is_invented

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
 from transformer_cli.decoding.checks.numbers_in_text import (
@@ -264,6 +265,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and (
             has_other_numbers(source, translation, languages, read, written)
             or (has_digit and has_other_units(source, translation, languages.target, SpanKind.NUMBER))
+            or (has_digit and has_invented_unit(source, translation, languages))
         ),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
