@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding.checks.imperatives import lacks_imperative
 from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
@@ -59,9 +60,10 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 LABEL = "leaves the words before its colon as they are: training has not seen all of them"
-LEAVES = "leaves words of its source, a title, as they are"
+LEAVES = "leaves words of its source as they are"
 """Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
+VERBLESS = "begins with no verb, as its source does"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
 DOUBTS = (
@@ -82,6 +84,7 @@ DOUBTS = (
     LACKS_TITLE,
     TWICE,
     NEGATION,
+    VERBLESS,
     MARKS,
     BESIDE_PLACEHOLDER,
     ENCLOSED,
@@ -276,6 +279,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _says_a_word_twice(read, written, here.code, there.code),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
+        VERBLESS: lacks_imperative(source, translation, read, here.code, there.code),
     }
     return tuple([doubt for doubt, is_there in found.items() if is_there])
 

@@ -9,7 +9,7 @@ from transformer_cli.text.languages import primary_language
 # Names of units in de, en, es, fr, it, nl and pt.
 _NAMES = {
     "age": "ans? ann[ée]es? years? old jahren? jaar años? ann[io] anos?",
-    "hour": "heures? h hours? o['’]clock uhr stunden? uur uren horas? ore",
+    "hour": r"heures? h hours? o['\u2019]clock uhr stunden? uur uren horas? ore",
     "minute": "minut(?:es?|en?|os?|i) min",
     "second": "second[ei] seconds? sekunden? seconden segundos?",
     "day": "jours? journ[ée]es? days? tagen? dagen d[ií]as? giorni",

@@ -12,6 +12,7 @@ from transformer_cli.decoding.checks.brackets import (
     with_empty_brackets,
     without_empty_brackets,
 )
+from transformer_cli.decoding.checks.copied_words import with_copied_words
 from transformer_cli.decoding.checks.dates_in_place import with_dates_in_place
 from transformer_cli.decoding.checks.doubts import (
     DATES,
@@ -252,19 +253,22 @@ def _with_odd_case(
     translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
-    read = {
+    odd = {
         place: small
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if (has_odd_case(line.text) or translator.pipeline.is_title(line.text))
         and not (line.prefix or found.terms)
-        and (
-            found.doubts
-            or found.is_untranslated
-            or translator.pipeline.unseen_words(found)
-            or translator.pipeline.left_words(line.text, found.text)
-        )
         and not find_spans(line.text)
         and (small := translator.pipeline.in_small_letters(line.text)) != line.text
+    }
+    named = dict(zip(odd, with_copied_words(translator, [translations[place] for place in odd]), strict=True))
+    read = {
+        place: small
+        for place, small in odd.items()
+        if named[place].doubts
+        or named[place].is_untranslated
+        or translator.pipeline.unseen_words(named[place])
+        or translator.pipeline.left_words(lines[place].text, named[place].text)
     }
     if not read:
         return translations
@@ -274,7 +278,8 @@ def _with_odd_case(
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
         doubts = doubts_of_small_letters(found.doubts, before.source, found.text, translator.languages)
-        if len(doubts) < len(before.doubts) + before.is_untranslated and not found.is_untranslated:
+        num_before = len({doubt.partition(":")[0] for doubt in (*before.doubts, *named[place].doubts)})
+        if len(doubts) < num_before + before.is_untranslated and not found.is_untranslated:
             mended[place] = replace(found, source=lines[place].text, is_repaired=True, doubts=doubts)
     return mended
 
