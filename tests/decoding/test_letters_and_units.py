@@ -106,3 +106,30 @@ def test_a_unit_behind_a_placeholder_is_missed(source: str, translation: str, *,
 )
 def test_a_unit_that_a_bare_number_has_not_is_missed(source: str, translation: str, *, is_invented: bool) -> None:
     assert (NUMBERS in doubts_about(source, translation, Direction("en", "fr"))) == is_invented
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_other"),
+    [
+        ("The box is 20 x 30 cm.", "La bo\u00eete est 20 \u00ab 30 cm.", True),
+        ("The box is 20 x 30 cm.", "La bo\u00eete fait 20\u00d730 cm.", False),
+        ("The box is 20 x 30 cm.", "La bo\u00eete fait 20 sur 30 cm.", False),
+        ("10-15 people came.", "10 quinze personnes sont venues.", True),
+        ("10-15 people came.", "10 \u00e0 15 personnes sont venues.", False),
+        ("1\u20132 hours", "1 2 heures", True),
+        ("We need 3~4 days.", "Il nous faut 3-4 jours.", False),
+        ("It is 3x bigger.", "C'est 3 plus grand.", True),
+        ("It is 3x bigger.", "C'est 3 fois plus grand.", False),
+        ("We waited 2+ hours.", "Nous avons attendu 2 heures.", True),
+        ("We waited 2+ hours.", "Nous avons attendu 14 heures de plus.", True),
+        ("We waited 2+ hours.", "Nous avons attendu plus de 2 heures.", False),
+        ("1.5+ hours", "1,5+ heures", False),
+    ],
+)
+def test_numbers_that_belong_together_stay_together(source: str, translation: str, *, is_other: bool) -> None:
+    assert (NUMBERS in doubts_about(source, translation, Direction("en", "fr"))) == is_other
+
+
+@pytest.mark.parametrize("number", ["1.5+", "20 x 30", "5\u201310", "3x"])
+def test_joined_numbers_come_through_a_model(number: str) -> None:
+    assert protected(f"The train waits {number} and sleeps.") == f"THE TRAIN WAITS {number} AND SLEEPS."

@@ -25,6 +25,7 @@ from transformer_cli.decoding.checks.doubts import (
     with_words_for_ampersands,
     without_words,
 )
+from transformer_cli.decoding.checks.numbers_in_text import has_joined_numbers
 from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.checks.signs_in_place import (
@@ -104,16 +105,13 @@ def _with_lost_spans(
 ) -> list[Translation]:
     """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
 
-    So is one that was left as it is and has a URL, a tag, an emoji or the like: the model may read the rest of it.
+    So is one that was left as it is and has a URL, a tag, an emoji, numbers as in 20 x 30 or the like: the model may read the rest of it.
     """
     lost = [
         place
         for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
         if not line.prefix
-        and (
-            loses_spans(line.text, translation)
-            or (translation.is_untranslated and any(span.kind in _BESIDE_WORDS for span in find_spans(line.text)))
-        )
+        and (loses_spans(line.text, translation) or (translation.is_untranslated and _may_read_the_rest(line.text)))
     ]
     if not lost:
         return translations
@@ -128,6 +126,10 @@ def _with_lost_spans(
         and not is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def _may_read_the_rest(line: str) -> bool:
+    return has_joined_numbers(line) or any(span.kind in _BESIDE_WORDS for span in find_spans(line))
 
 
 def loses_spans(line: str, translation: Translation) -> bool:

@@ -159,11 +159,51 @@ def has_other_numbers(
             source, translation, languages
         )
     if any(map(str.isdecimal, source + translation)):
-        return _has_other_digits(source, translation, languages)
+        return _has_other_digits(source, translation, languages) or lacks_joined_numbers(source, translation)
     here, there = map(primary_language, languages)
     return _lacks_number_word(source, read, translation, here, there) or _lacks_number_word(
         translation, written, source, there, here
     )
+
+
+# 5-10, 3~4 and 20 x 30 are one number each; so are 3x and 1.5+.
+_JOINED = re.compile(
+    r"(?<![\w.,:/-])\d+(?:[.,]\d+)?(?:(?:(?:[-\u2013~]| ?[x\u00d7] ?)\d+(?:[.,]\d+)?){1,3}(?![\w:/-]|[.,]\d)|[x\u00d7](?!\w)|\+(?=[\s,;)]|\Z))"
+)
+_JOINTS = {
+    "-": r"(?:[-\u2013~]|(?:to|and|or|bis|und|oder|a|y|o|\u00e0|et|ou|e|tot|en|of))",
+    "x": r"(?:[x\u00d7*]|(?:by|mal|auf|por|sur|par|fois|per|keer|bij))",
+    "+": r"(?:\+|plus|or more|oder mehr|m[a\u00e1]s|pi\u00f9|meer|mais)",
+}
+_JOINT = re.compile(r" ?([-\u2013~x\u00d7+]) ?")
+_MULTIPLE = r"(?:[x\u00d7]|times|fois|mal|fach|veces|volte|vezes|keer)"
+
+
+def has_joined_numbers(text: str) -> bool:
+    """Whether a text has numbers as in 5-10, 20 x 30, 3x and 2+."""
+    return _JOINED.search(text) is not None
+
+
+def lacks_joined_numbers(source: str, translation: str) -> bool:
+    """Whether numbers that a source joins, as in 5-10, 20 x 30, 3x and 2+, stand in a translation without what joins them."""
+    for match in _JOINED.finditer(source):
+        first, *rest = _JOINT.split(match[0])
+        pattern = _digits(first)
+        for joint, number in zip(rest[::2], rest[1::2], strict=True):
+            kind = joint if joint in "x+" else "x" if joint == "\u00d7" else "-"
+            pattern += rf"\s?{_MULTIPLE if kind == 'x' and not number else _JOINTS[kind]}\s?{_digits(number)}"
+        is_more = match[0].endswith("+") and re.search(
+            r"\b(?:plus|m\u00e1s|pi\u00f9|meer|mais|mehr|more)\b", translation
+        )
+        pattern = _digits(first) if is_more else pattern
+        if re.search(rf"(?<![\w.,]){pattern}", translation, re.IGNORECASE) is None:
+            return True
+    return False
+
+
+def _digits(number: str) -> str:
+    """A regular expression for a number, whose decimal mark may be another one."""
+    return re.sub("[.,]", "[.,]", number)
 
 
 def _has_other_digits(source: str, translation: str, languages: Direction) -> bool:
