@@ -667,3 +667,19 @@ def test_a_loop_of_the_source_is_read_once() -> None:
 def test_an_imperative_without_a_verb_is_noticed(source: str, translation: str, *, lacks: bool) -> None:
     assert (VERBLESS in doubts_about(source, translation, Direction("en", "fr"))) == lacks
     assert VERBLESS not in doubts_about(source, translation, Direction("en", "de"))
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_other"),
+    [
+        ("Skip this step.", "Saute ce pas.", False),
+        ("Take 3 steps.", "Fais 3 pas.", False),
+        ("One step after the other.", "Pas \u00e0 pas.", False),
+        ("He took a step.", "Il fit un pas.", False),
+        ("Skip this step.", "Ne saute pas.", True),
+        ("I see him.", "Je ne le vois pas.", True),
+        ("Why?", "Pourquoi pas ?", True),
+    ],
+)
+def test_a_step_in_french_is_no_negation(source: str, translation: str, *, is_other: bool) -> None:
+    assert (NEGATION in doubts_about(source, translation, Direction("en", "fr"))) == is_other

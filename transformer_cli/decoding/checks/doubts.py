@@ -142,6 +142,9 @@ _ALLOWED_CHARACTERS = 40  # beyond the ratio
 # ..., isn't it?; question no 5, n. 5, No. A-5; n'est-ce pas, n'importe où; facture n A44
 _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\b(?:n[o\u00b0\u00ba]\.?:?|n\.(?:[o\u00ba])?) ?#?(?=[a-z]{,3}[-/]?\d)|\bn['\u2019](?:est-ce pas|importe)\b|\bn\b(?! ?['\u2019])"
+    # A step: un pas, 3 pas, pas \u00e0 pas
+    r"|\b(?:ce|le|un|[mts]on|[nv]otre|leurs?|[cdlmts]es|[nv]os|deux|trois|quatre|cinq|dix|chaque|quelques|premiers?|derniers?|petits?|grands?|faux"
+    r"|\d+) pas\b|\bpas \u00e0 pas\b"
 )
 
 # "No." for number: one is no negation where the other text says it, too; a name or placeholder may stand behind it, or nothing.
@@ -698,7 +701,7 @@ def _words_in(text: str, words: str) -> Iterator[re.Match[str]]:
 
 def _negates(text: str, tokens: Sequence[str], negations: frozenset[str], *, has_digit: bool) -> bool:
     """Whether a text, whose tokens are given, has a word that negates."""
-    if "t" in tokens or "n" in tokens or has_digit:  # doesn't; n'importe; no 5
+    if has_digit or "t" in tokens or "n" in tokens or "pas" in tokens:  # doesn't; n'importe; no 5; un pas
         words = _NO_NEGATION.sub("", text.casefold())
         tokens = _WORD.findall(words.replace("n't", " not").replace("n\u2019t", " not"))
     return not negations.isdisjoint(tokens)
