@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from transformer_cli import load_translator
 from transformer_cli.cli import app
 from transformer_cli.commands.validate import pairs_to_score
+from transformer_cli.decoding.checks.doubts import LEAVES
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.process.errors import MissingInputError
 
@@ -85,3 +86,14 @@ def test_the_folder_names_no_path_of_a_machine() -> None:
     configs = [folder / "config.yaml", *folder.glob("checkpoints/*/config.yaml")]
     assert len(configs) == 2
     assert all("\n  root: .\n" in path.read_text(encoding="utf-8") for path in configs)
+
+
+@pytest.mark.parametrize(
+    ("line", "copied"),
+    [("Made of 100% cotton", "Made"), ("changes saved", "changes"), ("Changes:", "Changes"), ("the table", None)],
+)
+def test_a_word_of_a_label_that_is_only_copied_is_named(line: str, copied: str | None) -> None:
+    """*Changes* is a French word, too, but no translation of itself; *table* is one."""
+    [found] = load_translator(ROOT / "docs/demonstration").translate([line])
+    named = [doubt for doubt in found.doubts if doubt.startswith(LEAVES)]
+    assert named == ([f"{LEAVES}: {copied}"] if copied else [])

@@ -27,6 +27,7 @@ from transformer_cli.decoding.checks.doubts import (
     UNREADABLE,
     UNSEEN,
     UNSURE,
+    VERBLESS,
     WORDLESS,
     doubts_about,
     lacks_words_at_placeholders,
@@ -643,3 +644,42 @@ def test_a_loop_of_the_source_is_read_once() -> None:
     loop = "no yes " * 20_000
     assert without_loops(loop, loop) == loop.strip()
     assert without_loops(loop, loop * 2) == loop.strip()
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "lacks"),
+    [
+        ("Hide all comments.", "De tous les commentaires.", True),
+        ("Hide the menu", "Sous le menu", True),
+        ("Pin 25 messages", "Il y a 25 messages", True),
+        ("Move 3 files to the trash", "Les trois fichiers sur la poubelle", True),
+        ("Mix the flour.", "Malgré la farine.", True),
+        ("Delete the file", "D'un fichier", True),
+        ("Hide all comments.", "Cache tous les commentaires.", False),
+        ("Open the door.", "Il faut ouvrir la porte.", False),
+        ("Watch it!", "Attention !", False),
+        ("Show me.", "Entre-le.", False),
+        ("Heat is needed.", "La chaleur est nécessaire.", False),  # a noun
+        ("Change is good.", "Le changement est bon.", False),
+        ("Under the bed", "Sous le lit", False),
+    ],
+)
+def test_an_imperative_without_a_verb_is_noticed(source: str, translation: str, *, lacks: bool) -> None:
+    assert (VERBLESS in doubts_about(source, translation, Direction("en", "fr"))) == lacks
+    assert VERBLESS not in doubts_about(source, translation, Direction("en", "de"))
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_other"),
+    [
+        ("Skip this step.", "Saute ce pas.", False),
+        ("Take 3 steps.", "Fais 3 pas.", False),
+        ("One step after the other.", "Pas \u00e0 pas.", False),
+        ("He took a step.", "Il fit un pas.", False),
+        ("Skip this step.", "Ne saute pas.", True),
+        ("I see him.", "Je ne le vois pas.", True),
+        ("Why?", "Pourquoi pas ?", True),
+    ],
+)
+def test_a_step_in_french_is_no_negation(source: str, translation: str, *, is_other: bool) -> None:
+    assert (NEGATION in doubts_about(source, translation, Direction("en", "fr"))) == is_other

@@ -343,7 +343,7 @@ def test_the_word_for_hours_behind_a_stand_in_goes_where_a_time_stands() -> None
         ("leave at 03/04/2026.", "leave \u00e0 03/04/2026."),
         ("leave at 20 %.", "leave \u00e0 20 %."),
         ("leave at $5.20.", "leave \u00e0 $5.20."),
-        ("leave at 47.", "leave \u00e0 47 ans."),  # a plain number may need its word
+        ("retire at 47.", "retire \u00e0 47 ans."),  # a plain number may need its word
         ("leave at 47 years.", "leave \u00e0 47 ans."),
         ("leave at 14:30 people.", "leave \u00e0 14:30 personnes."),
     ],

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import NUMBERS, doubts_about, lacks_words_at_placeholders
 from transformer_cli.decoding.checks.line_repairs import loses_spans
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.translation import copied
@@ -78,3 +78,58 @@ def test_a_line_whose_letter_is_lost_is_translated_again() -> None:
 )
 def test_a_unit_behind_a_placeholder_is_missed(source: str, translation: str, *, lacks: bool) -> None:
     assert lacks_words_at_placeholders(source, translation, Direction("en", "fr")) == lacks
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_invented"),
+    [
+        ("The value is 30.", "La valeur a 30 ans.", True),
+        ("The value is 30.", "La valeur a trente ans.", True),
+        ("The value is 30.", "La valeur est 30.", False),
+        ("It is set to 12.", "C'est réglé à 12 heures.", True),
+        ("It is set to 0 now.", "C'est réglé à 0 ans.", True),
+        ("He has a score of 20.", "Il a un score de 20 ans.", True),
+        ("It went from 5 to 12.", "C'est allé de 5 h à 12.", True),
+        ("The price is 30.", "Le prix est de 30 euros.", True),
+        ("The result was 3.", "Le résultat était de 3 jours.", True),
+        ("We come at 4 pm, room 12.", "Nous venons à 4 h, à 12 h.", True),
+        ("The price is €30.", "Le prix est de 30 euros.", False),
+        ("She is 40.", "Elle a 40 ans.", False),
+        ("Tom is 13.", "Tom a 13 ans.", False),
+        ("He died at the age of 70.", "Il est mort à 70 ans.", False),
+        ("The retirement age is 60.", "La retraite est à 60 ans.", False),
+        ("I usually get up at 8.", "Je me lève à 8 heures.", False),
+        ("We work from 9 to 5.", "Nous travaillons de 9 h à 5 h.", False),
+        ("They waited 5 or 6 years.", "Ils ont attendu 5 ans ou 6 ans.", False),
+        ("There are 30 people.", "Il y a 30 ans.", False),  # another fault
+    ],
+)
+def test_a_unit_that_a_bare_number_has_not_is_missed(source: str, translation: str, *, is_invented: bool) -> None:
+    assert (NUMBERS in doubts_about(source, translation, Direction("en", "fr"))) == is_invented
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_other"),
+    [
+        ("The box is 20 x 30 cm.", "La bo\u00eete est 20 \u00ab 30 cm.", True),
+        ("The box is 20 x 30 cm.", "La bo\u00eete fait 20\u00d730 cm.", False),
+        ("The box is 20 x 30 cm.", "La bo\u00eete fait 20 sur 30 cm.", False),
+        ("10-15 people came.", "10 quinze personnes sont venues.", True),
+        ("10-15 people came.", "10 \u00e0 15 personnes sont venues.", False),
+        ("1\u20132 hours", "1 2 heures", True),
+        ("We need 3~4 days.", "Il nous faut 3-4 jours.", False),
+        ("It is 3x bigger.", "C'est 3 plus grand.", True),
+        ("It is 3x bigger.", "C'est 3 fois plus grand.", False),
+        ("We waited 2+ hours.", "Nous avons attendu 2 heures.", True),
+        ("We waited 2+ hours.", "Nous avons attendu 14 heures de plus.", True),
+        ("We waited 2+ hours.", "Nous avons attendu plus de 2 heures.", False),
+        ("1.5+ hours", "1,5+ heures", False),
+    ],
+)
+def test_numbers_that_belong_together_stay_together(source: str, translation: str, *, is_other: bool) -> None:
+    assert (NUMBERS in doubts_about(source, translation, Direction("en", "fr"))) == is_other
+
+
+@pytest.mark.parametrize("number", ["1.5+", "20 x 30", "5\u201310", "3x"])
+def test_joined_numbers_come_through_a_model(number: str) -> None:
+    assert protected(f"The train waits {number} and sleeps.") == f"THE TRAIN WAITS {number} AND SLEEPS."

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat, takewhile
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.doubts import lacks_words_at_placeholders
+from transformer_cli.decoding.checks.doubts import NUMBERS, doubts_about, lacks_words_at_placeholders
+from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.names_in_text import STAND_INS
 from transformer_cli.decoding.checks.numbers_in_text import has_number_in_word
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
@@ -132,7 +133,7 @@ _WORDS_FOR_HOURS = {"fr": r"\s?(?:heures?|h)\b"}
 _WITH_UNIT = re.compile(
     r"\d{1,2}:\d{2}|\d{1,4}([./-])\d{1,2}\1\d{1,4}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*|\d[\d.,]*\+?\s?[^\W\d_]+"
 )
-_OTHER_UNITS = {"fr": r"\s(?:ans?|années?|personnes?|euros?|minutes?|jours?)\b"}
+_OTHER_UNITS = {"fr": r"\s(?:ans?|années?|personnes?|euros?|minutes?|jours?|heures?|h)\b"}
 # Of de, en, es, it, nl and pt: a song of 3:45 minutes keeps its word.
 _UNIT_IN_SOURCE = re.compile(
     r"\s?-?(?:years?|old|jahren?|jaar|a[n\u00f1]os?|ann[oi]|people|persons?|personen|leuten?|mensen|personas?|person[ae]|pessoas?"
@@ -278,6 +279,7 @@ class ProtectedSentence:
                 lacks_words_at_placeholders(self._given.text, found.text, languages)
                 or has_number_in_word(self._given.text, found.text, languages.target)
                 or has_other_units(self._given.text, found.text, languages.target, SpanKind.NUMBER)
+                or has_invented_unit(self._given.text, found.text, languages)
             )
             if with_terms is not None and not found.is_untranslated and is_complete:
                 self.result = with_terms
@@ -435,12 +437,15 @@ class SpanKeeper:
         stand_ins = dict(piece.stand_ins)
         required = self.required_terms(piece.text)
 
-        pairs = []
+        pairs, doubts = [], translation.doubts
         for text, score in translation.alternatives:
             part = self._as_part(piece, text)
             if applied_terms(part, required) != applied_terms(text, required):
                 part = text  # the first letter or the last mark belongs to a term
-            if (found := put_back(self._without_units(part, piece), stand_ins)) is not None:
+            bare = self._without_units(part, piece)
+            if bare != part and NUMBERS not in doubts_about(piece.text, bare, self.languages):
+                doubts = tuple(doubt for doubt in doubts if doubt != NUMBERS)
+            if (found := put_back(bare, stand_ins)) is not None:
                 pairs.append((found, score))
         finished = with_alternatives(translation, pairs)
         if not finished.alternatives:
@@ -448,7 +453,7 @@ class SpanKeeper:
         pieces = (
             TranslatedPiece(*(_with_spans(text, stand_ins) for text in piece_texts)) for piece_texts in finished.pieces
         )
-        return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces))
+        return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces), doubts=doubts)
 
     def _without_units(self, translation: str, piece: "_Piece") -> str:
         """A translation without the words that only the stand-ins of clock times, dates, shares and amounts needed behind them."""

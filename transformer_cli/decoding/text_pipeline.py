@@ -249,7 +249,7 @@ class TextPipeline:
         if len(words) == 1:
             is_english = primary_language(self.languages.source) == "en"
             return is_english and _ENDS_AS_NOUN.fullmatch(words[0]) is not None
-        return any(len(word) > 3 and word in seen and self._is_mostly_small(word) for word in words)
+        return any(len(word) > 3 and word in seen and self.is_mostly_small(word) for word in words)
 
     def is_title(self, text: str) -> bool:
         """Whether a text is two or three words with capital letters, such as "Sort By", that training has mostly read in small letters."""
@@ -257,7 +257,7 @@ class TextPipeline:
         return (
             seen is not None
             and _TITLE.fullmatch(text) is not None
-            and all(word in seen and self._is_mostly_small(word) for word in text.rstrip(_MARKS_OF_TITLE).split())
+            and all(word in seen and self.is_mostly_small(word) for word in text.rstrip(_MARKS_OF_TITLE).split())
         )
 
     def left_words(self, source: str, translation: str) -> tuple[str, ...]:
@@ -276,10 +276,10 @@ class TextPipeline:
             and len(word) > 2
             and word not in seen.written
             and not is_first_name(word)
-            and (self._is_mostly_small(word) if word in seen else is_label)
+            and (self.is_mostly_small(word) if word in seen else is_label)
         )
 
-    def _is_mostly_small(self, word: str) -> bool:
+    def is_mostly_small(self, word: str) -> bool:
         """Whether training has mostly read a word in small letters: a frequent one has few tokens, with small numbers."""
         small, large = (self.source_tokenizer.encode(f"x {each}") for each in (word.lower(), word.capitalize()))
         return (len(small), *small) < (len(large), *large)

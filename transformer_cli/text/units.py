@@ -104,9 +104,9 @@ def _values(text: str, kind: SpanKind) -> Iterator[_Value]:
         [whole] = with_units(text, [span], kind)
         if whole.end > span.end:
             value = text[span.start : span.end]
-            digits = _DIGITS.search(value) if kind is SpanKind.NUMBER else None
+            digits = _DIGITS.findall(value) if kind is SpanKind.NUMBER else []  # the last one of 20 x 30
             unit = re.sub(rf"\A\+?{_SPACE}", "", text[span.end : whole.end])
-            yield _Value(digits[0] if digits else value, unit)
+            yield _Value(digits[-1] if digits else value, unit)
 
 
 def _is_lost(value: _Value, translation: str) -> bool:

@@ -11,6 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding.checks.imperatives import lacks_imperative
+from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
 from transformer_cli.decoding.checks.numbers_in_text import (
@@ -58,9 +60,10 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 LABEL = "leaves the words before its colon as they are: training has not seen all of them"
-LEAVES = "leaves words of its source, a title, as they are"
+LEAVES = "leaves words of its source as they are"
 """Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
+VERBLESS = "begins with no verb, as its source does"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
 DOUBTS = (
@@ -81,6 +84,7 @@ DOUBTS = (
     LACKS_TITLE,
     TWICE,
     NEGATION,
+    VERBLESS,
     MARKS,
     BESIDE_PLACEHOLDER,
     ENCLOSED,
@@ -138,6 +142,9 @@ _ALLOWED_CHARACTERS = 40  # beyond the ratio
 # ..., isn't it?; question no 5, n. 5, No. A-5; n'est-ce pas, n'importe où; facture n A44
 _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\b(?:n[o\u00b0\u00ba]\.?:?|n\.(?:[o\u00ba])?) ?#?(?=[a-z]{,3}[-/]?\d)|\bn['\u2019](?:est-ce pas|importe)\b|\bn\b(?! ?['\u2019])"
+    # A step: un pas, 3 pas, pas \u00e0 pas
+    r"|\b(?:ce|le|un|[mts]on|[nv]otre|leurs?|[cdlmts]es|[nv]os|deux|trois|quatre|cinq|dix|chaque|quelques|premiers?|derniers?|petits?|grands?|faux"
+    r"|\d+) pas\b|\bpas \u00e0 pas\b"
 )
 
 # "No." for number: one is no negation where the other text says it, too; a name or placeholder may stand behind it, or nothing.
@@ -264,6 +271,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and (
             has_other_numbers(source, translation, languages, read, written)
             or (has_digit and has_other_units(source, translation, languages.target, SpanKind.NUMBER))
+            or (has_digit and has_invented_unit(source, translation, languages))
         ),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
@@ -274,6 +282,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _says_a_word_twice(read, written, here.code, there.code),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
+        VERBLESS: lacks_imperative(source, translation, read, here.code, there.code),
     }
     return tuple([doubt for doubt, is_there in found.items() if is_there])
 
@@ -692,7 +701,7 @@ def _words_in(text: str, words: str) -> Iterator[re.Match[str]]:
 
 def _negates(text: str, tokens: Sequence[str], negations: frozenset[str], *, has_digit: bool) -> bool:
     """Whether a text, whose tokens are given, has a word that negates."""
-    if "t" in tokens or "n" in tokens or has_digit:  # doesn't; n'importe; no 5
+    if has_digit or "t" in tokens or "n" in tokens or "pas" in tokens:  # doesn't; n'importe; no 5; un pas
         words = _NO_NEGATION.sub("", text.casefold())
         tokens = _WORD.findall(words.replace("n't", " not").replace("n\u2019t", " not"))
     return not negations.isdisjoint(tokens)

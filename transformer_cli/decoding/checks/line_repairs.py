@@ -12,6 +12,7 @@ from transformer_cli.decoding.checks.brackets import (
     with_empty_brackets,
     without_empty_brackets,
 )
+from transformer_cli.decoding.checks.copied_words import with_copied_words
 from transformer_cli.decoding.checks.dates_in_place import with_dates_in_place
 from transformer_cli.decoding.checks.doubts import (
     DATES,
@@ -24,6 +25,7 @@ from transformer_cli.decoding.checks.doubts import (
     with_words_for_ampersands,
     without_words,
 )
+from transformer_cli.decoding.checks.numbers_in_text import has_joined_numbers
 from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.checks.signs_in_place import (
@@ -104,16 +106,13 @@ def _with_lost_spans(
 ) -> list[Translation]:
     """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
 
-    So is one that was left as it is and has a URL, a tag, an emoji or the like: the model may read the rest of it.
+    So is one that was left as it is and has a URL, a tag, an emoji, numbers as in 20 x 30 or the like: the model may read the rest of it.
     """
     lost = [
         place
         for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
         if not line.prefix
-        and (
-            loses_spans(line.text, translation)
-            or (translation.is_untranslated and any(span.kind in _BESIDE_WORDS for span in find_spans(line.text)))
-        )
+        and (loses_spans(line.text, translation) or (translation.is_untranslated and _may_read_the_rest(line.text)))
     ]
     if not lost:
         return translations
@@ -128,6 +127,10 @@ def _with_lost_spans(
         and not is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def _may_read_the_rest(line: str) -> bool:
+    return has_joined_numbers(line) or any(span.kind in _BESIDE_WORDS for span in find_spans(line))
 
 
 def loses_spans(line: str, translation: Translation) -> bool:
@@ -253,19 +256,22 @@ def _with_odd_case(
     translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
     """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
-    read = {
+    odd = {
         place: small
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if (has_odd_case(line.text) or translator.pipeline.is_title(line.text))
         and not (line.prefix or found.terms)
-        and (
-            found.doubts
-            or found.is_untranslated
-            or translator.pipeline.unseen_words(found)
-            or translator.pipeline.left_words(line.text, found.text)
-        )
         and not find_spans(line.text)
         and (small := translator.pipeline.in_small_letters(line.text)) != line.text
+    }
+    named = dict(zip(odd, with_copied_words(translator, [translations[place] for place in odd]), strict=True))
+    read = {
+        place: small
+        for place, small in odd.items()
+        if named[place].doubts
+        or named[place].is_untranslated
+        or translator.pipeline.unseen_words(named[place])
+        or translator.pipeline.left_words(lines[place].text, named[place].text)
     }
     if not read:
         return translations
@@ -275,7 +281,8 @@ def _with_odd_case(
     for place, found in zip(read, again, strict=True):
         before = translator.with_doubts_of_line(translations[place])
         doubts = doubts_of_small_letters(found.doubts, before.source, found.text, translator.languages)
-        if len(doubts) < len(before.doubts) + before.is_untranslated and not found.is_untranslated:
+        num_before = len({doubt.partition(":")[0] for doubt in (*before.doubts, *named[place].doubts)})
+        if len(doubts) < num_before + before.is_untranslated and not found.is_untranslated:
             mended[place] = replace(found, source=lines[place].text, is_repaired=True, doubts=doubts)
     return mended
 

@@ -159,11 +159,51 @@ def has_other_numbers(
             source, translation, languages
         )
     if any(map(str.isdecimal, source + translation)):
-        return _has_other_digits(source, translation, languages)
+        return _has_other_digits(source, translation, languages) or lacks_joined_numbers(source, translation)
     here, there = map(primary_language, languages)
     return _lacks_number_word(source, read, translation, here, there) or _lacks_number_word(
         translation, written, source, there, here
     )
+
+
+# 5-10, 3~4 and 20 x 30 are one number each; so are 3x and 1.5+.
+_JOINED = re.compile(
+    r"(?<![\w.,:/-])\d+(?:[.,]\d+)?(?:(?:(?:[-\u2013~]| ?[x\u00d7] ?)\d+(?:[.,]\d+)?){1,3}(?![\w:/-]|[.,]\d)|[x\u00d7](?!\w)|\+(?=[\s,;)]|\Z))"
+)
+_JOINTS = {
+    "-": r"(?:[-\u2013~]|(?:to|and|or|bis|und|oder|a|y|o|\u00e0|et|ou|e|tot|en|of))",
+    "x": r"(?:[x\u00d7*]|(?:by|mal|auf|por|sur|par|fois|per|keer|bij))",
+    "+": r"(?:\+|plus|or more|oder mehr|m[a\u00e1]s|pi\u00f9|meer|mais)",
+}
+_JOINT = re.compile(r" ?([-\u2013~x\u00d7+]) ?")
+_MULTIPLE = r"(?:[x\u00d7]|times|fois|mal|fach|veces|volte|vezes|keer)"
+
+
+def has_joined_numbers(text: str) -> bool:
+    """Whether a text has numbers as in 5-10, 20 x 30, 3x and 2+."""
+    return _JOINED.search(text) is not None
+
+
+def lacks_joined_numbers(source: str, translation: str) -> bool:
+    """Whether numbers that a source joins, as in 5-10, 20 x 30, 3x and 2+, stand in a translation without what joins them."""
+    for match in _JOINED.finditer(source):
+        first, *rest = _JOINT.split(match[0])
+        pattern = _digits(first)
+        for joint, number in zip(rest[::2], rest[1::2], strict=True):
+            kind = joint if joint in "x+" else "x" if joint == "\u00d7" else "-"
+            pattern += rf"\s?{_MULTIPLE if kind == 'x' and not number else _JOINTS[kind]}\s?{_digits(number)}"
+        is_more = match[0].endswith("+") and re.search(
+            r"\b(?:plus|m\u00e1s|pi\u00f9|meer|mais|mehr|more)\b", translation
+        )
+        pattern = _digits(first) if is_more else pattern
+        if re.search(rf"(?<![\w.,]){pattern}", translation, re.IGNORECASE) is None:
+            return True
+    return False
+
+
+def _digits(number: str) -> str:
+    """A regular expression for a number, whose decimal mark may be another one."""
+    return re.sub("[.,]", "[.,]", number)
 
 
 def _has_other_digits(source: str, translation: str, languages: Direction) -> bool:
@@ -264,7 +304,7 @@ def _may_have_number(text: str, language: str, number: int | None, *, is_minute:
     known = _NUMBER_WORDS.get(language)
     if known is None:
         return True
-    values_of = _cardinals(language)
+    values_of = cardinals(language)
     values, has_scale = set(), False
     for word in _WORD.findall(text.casefold()):
         if word in values_of:
@@ -342,15 +382,15 @@ def _lacks_number_word(text: str, words: Iterable[str], other: str, language: st
     """Whether a text without digits has a word for a number of two or more that another text without digits does not say in its language."""
     if language not in _CARDINALS or other_language not in _CARDINALS:
         return False
-    other, cardinals = other.casefold(), _cardinals(language)
-    said = set(map(_cardinals(other_language).get, _WORD.findall(other)))
+    other, values = other.casefold(), cardinals(language)
+    said = set(map(cardinals(other_language).get, _WORD.findall(other)))
     if "-" not in text and said.issuperset(
-        value for word in words if (value := cardinals.get(word, 0)) >= _FEWEST_COUNTED
+        value for word in words if (value := values.get(word, 0)) >= _FEWEST_COUNTED
     ):
         return False  # which is the usual answer
     for found in _pattern_of_counted(language).finditer(text):
         word = found[0].casefold()
-        number = cardinals.get(word)  # None for SİX: casefolded, İ is two signs
+        number = values.get(word)  # None for SİX: casefolded, İ is two signs
         if number is None or number in said or _is_part_of_number(text, found.span(), language):
             continue
         # A name keeps its words, as the Big Ten does; and another word may begin with the number, as dreiköpfig does.
@@ -370,7 +410,7 @@ def _is_part_of_number(text: str, span: tuple[int, int], language: str) -> bool:
     behind = _WORD_BEHIND.match(text, span[1])
     return any(
         (word := beside[1].casefold()) in word_list(_NUMBER_WORDS[language])
-        or word in _cardinals(language)
+        or word in cardinals(language)
         or re.fullmatch(_PART_OF_NUMBER, word) is not None
         for beside in (before, behind)
         if beside is not None
@@ -379,7 +419,7 @@ def _is_part_of_number(text: str, span: tuple[int, int], language: str) -> bool:
 
 def counted_words(language: str) -> list[str]:
     """The words of a language for numbers from two on, casefolded, without vague ones."""
-    numbers = _cardinals(language).items() if language in _CARDINALS else ()
+    numbers = cardinals(language).items()
     vague = word_list(_VAGUE_NUMBERS)
     return [word for word, number in numbers if number >= _FEWEST_COUNTED and word not in vague]
 
@@ -396,7 +436,7 @@ def _pattern_of_counted(language: str) -> re.Pattern[str]:
 def _forms(language: str, number: int) -> frozenset[str]:
     """The words for a number that are long enough to be known inside another word."""
     return frozenset(
-        word for word, value in _cardinals(language).items() if value == number and len(word) >= _SHORTEST_PART
+        word for word, value in cardinals(language).items() if value == number and len(word) >= _SHORTEST_PART
     )
 
 
@@ -408,8 +448,10 @@ def _roman(number: int) -> str:
 
 
 @cache
-def _cardinals(language: str) -> dict[str, int]:
-    """Word for a number up to 90, casefolded -> the number."""
+def cardinals(language: str) -> dict[str, int]:
+    """Word for a number up to 90, casefolded -> the number; nothing for a language that is not known."""
+    if language not in _CARDINALS:
+        return {}
     numbers = [*range(21), *range(30, 100, 10)]
     words = _CARDINALS[language].split()
     return {word.casefold(): number for number, same in zip(numbers, words, strict=True) for word in same.split("/")}

@@ -25,6 +25,7 @@ from transformer_cli.decoding.checks.doubts import (
     UNFINISHED,
     UNREADABLE,
     UNSURE,
+    VERBLESS,
     WORDLESS,
     doubts_about,
     is_unreadable,
@@ -536,6 +537,7 @@ COSTS = {
     LACKS_TITLE: 2.0,
     TWICE: 0.5,
     NEGATION: 0.7,
+    VERBLESS: 0.15,  # else another wrong verb hides the fault
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
 
