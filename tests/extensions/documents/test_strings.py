@@ -134,6 +134,11 @@ def test_a_pattern_chooses_names_for_programs_too() -> None:
         ("D", ("fileMnemonic",), False),
         ("system", ("Application.lookAndFeel",), False),
         ("ctrl pressed Q", ("accelerator",), False),
+        *(("False", (key,), False) for key in ("EnableReverting", "dog.visible", "is_red", "ShouldBeShort", "enabled")),
+        ("TRUE", ("show",), False),
+        *(("True", (key,), True) for key in ("answer", "island", "candy", "option")),
+        ("youtube", ("SuccessIconResourceName",), False),
+        ("Red house", ("resourceName",), True),
         ("meta shift F4", ("quit.accelerator",), False),
         ("Keys of the menu", ("accelerator",), True),
         ("dog", ("x.class",), False),
@@ -382,6 +387,10 @@ def test_the_translator_reads_characters_in_place_of_references(text: str, read:
             "<?xml version='1.0'?><root><name lang='en'>DOG A</name><item>SLEEPS. CAT THE</item></root>",
         ),
         ("<root><name>a dog</name><type>red</type></root>", "<root><name>DOG A</name><type>red</type></root>"),
+        (
+            "<root><name>a dog</name><EnableDog>False</EnableDog></root>",
+            "<root><name>DOG A</name><EnableDog>False</EnableDog></root>",
+        ),
         (
             "<!DOCTYPE html><html><head><style>a {b: c}</style></head><body><p>The dog</p><script>var cat = 1;</script></body></html>",
             "<!DOCTYPE html><html><head><style>a {b: c}</style></head><body><p>DOG THE</p><script>var cat = 1;</script></body></html>",
