@@ -139,6 +139,8 @@ def test_a_pattern_chooses_names_for_programs_too() -> None:
         *(("True", (key,), True) for key in ("answer", "island", "candy", "option")),
         ("youtube", ("SuccessIconResourceName",), False),
         ("Red house", ("resourceName",), True),
+        *((unit, ("unit_of_length",), False) for unit in ("cm", "km/h", "kg", "ml", "MB", "dB")),
+        *((word, ("unit_of_length",), True) for word in ("inches", "m", "Cm")),
         ("meta shift F4", ("quit.accelerator",), False),
         ("Keys of the menu", ("accelerator",), True),
         ("dog", ("x.class",), False),

@@ -66,6 +66,7 @@ _IDENTIFIER = re.compile(
   | \#?[a-z][a-z0-9_.-]*(?::[a-z0-9_.+-]+)+(?:/[\w./-]+)?     # of a game: minecraft:oak_log, #create:wood/planks
   | \^\S*\$                                                # a pattern: ^(city|local)$
   | true | false | null | ltr | rtl
+  | [kcm]m | km/h | m/s | [km]g | m[lL] | [kMGT]B | [kM]bps | [kMG]?Hz | kWh? | mAh | dpi | dB | kcal | kJ | [hk]Pa | rpm   # units
   | \.[A-Za-z]\w*                                           # the ending of files: .png
   | \d+x\d+(?:\s+\d+x\d+)*                                  # sizes of pictures: 48x48
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
