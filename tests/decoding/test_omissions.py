@@ -359,6 +359,10 @@ def test_words_that_a_model_loses_beside_spans_and_in_clauses_are_named() -> Non
         ("Please come in.", "Entra, per favore.", False),
         ("Please come in.", "Per favore.", True),
         ("A book, please.", "Un libro, per favore.", False),
+        ("If you are here please come in.", "Se sei qui, per favore.", True),
+        ("If you are here please come in.", "Se sei qui per favore.", True),
+        ("If you are here please come in.", "Se sei qui, entra per favore.", False),
+        ("Would you all please come in?", "Entrate, per favore.", False),
         ("I am here, come in.", "Sono qui.", False),
     ],
 )

@@ -451,7 +451,7 @@ INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
 _BETWEEN_WORDS = re.compile(r"(\s+)")
 CONJUNCTIONS = {
     "de": "und aber oder weil denn dass wenn während",
-    "en": "and but or because while although so that which",
+    "en": "and but or because while although so that which please",
     "es": "y e pero o porque cuando aunque que",
     "fr": "et mais ou car parce quand pendant qui que",
     "it": "e ed ma o perché quando mentre che",

@@ -289,8 +289,10 @@ KINDS: dict[str, NamedKind] = {
     "placeholder": NamedKind(
         SpanKind.WORD,
         (
-            rf"\{{\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}\}}|\$?\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}"  # {{{name}}}, {{name}}, ${{name}}
-            rf"|[$\#%@]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, {0,number}, ${x}, %{x}, #{x}, {% if x %}
+            # {% if x == {"a": 1} %}, {{{name}}}, {{name}}, ${{name}}; a template may have long ones.
+            rf"\{{%(?:(?!%\}})[^{_NO_CONTROL}]){{0,2000}}%\}}|\{{\#(?:(?!\#\}})[^{{{_NO_CONTROL}]){{0,2000}}\#\}}"
+            rf"|\{{\{{\{{[^{{}}{_NO_CONTROL}]{{0,2000}}\}}\}}\}}|\$?\{{\{{[^{{}}{_NO_CONTROL}]{{0,2000}}\}}\}}"
+            rf"|[$\#%@]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, {0,number}, ${x}, %{x}, #{x}
             rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
             r"|\[X\d{1,9}X\]"  # of Weblate
             # Of TinyButStrong: [a.name], [onshow..now;frm='yyyy'], [onload;block=tbs:p;when [var.x]=0]; [a.b](url) is a link.
@@ -299,7 +301,7 @@ KINDS: dict[str, NamedKind] = {
             # Of docx-templates: +++FOR film IN films+++, +++= film.title+++, +++$film.title+++
             rf"|(?<!\+)\+\+\+ ?(?:(?:QUERY|CMD_NODE|ALIAS|FOR|END-FOR|IF|END-IF|INS|EXEC|IMAGE|LINK|HTML)(?![\w-])|[=!*$])"
             rf"(?:(?!\+\+\+)[^{_NO_CONTROL}]){{0,500}}\+\+\+"
-            rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>|\[%[^\[\]%{_NO_CONTROL}]{{1,200}}%\]"  # <%= name %>, [% name %]
+            rf"|<%[^<>%{_NO_CONTROL}]{{1,2000}}%>|\[%[^\[\]%{_NO_CONTROL}]{{1,200}}%\]"  # <%= name %>, [% name %]
             r"|<<[A-Za-z_][\w.-]{0,98}>>"  # <<name>>
             rf"|\*\|[^|*{_NO_CONTROL}]{{1,99}}\|\*"  # *|NAME|*
             r"|\$\$[A-Za-z_][\w@]{0,98}\$\$|\$[A-Za-z_][\w@]{0,98}\$"  # $NAME$ of browser extensions, also directly before a letter
@@ -458,8 +460,6 @@ KINDS: dict[str, NamedKind] = {
             # A file below a placeholder: {{ folder }}/icon.png; names with their space, such as og:title, db:seed
             r"|(?:\{\{[^{}\n]{1,99}\}\}|[$%]?\{[\w. ]{1,60}\}|\$[A-Za-z_]\w{0,40})(?:/[\w.-]{1,60}){0,9}/[\w.-]{0,60}\w\.[A-Za-z]\w{1,4}(?!\w)"
             r"|(?<![\w@#.\\/:<-])(?:og|db|dc|dcterms|fb|rdfs?|foaf|owl|skos|xsd|xsi|xlink|minecraft|android|tools|epub):[a-z][\w/-]{1,48}(?![\w:])"
-            # A value of a template that is longer than a placeholder.
-            r"|\{\{(?!\{)[^{}\n]{100,2000}\}\}"
             # areas="left+right", place_type=continent, has[]=photos&has[]=geo, readOnly=auto
             rf"|(?<![\w<&?./-])[A-Za-z][\w:-]{{1,40}}=(?:\"[^\"\s<>]{{1,99}}\"|'[^'\s<>]{{1,99}}')(?!\w)"
             rf"|(?<![\w<&?./-]){_NAME_OF_SETTING}[+:]?={_VALUE_OF_SETTING}(?:&{_NAME_OF_SETTING}={_VALUE_OF_SETTING}){{0,9}}(?![\w=])"

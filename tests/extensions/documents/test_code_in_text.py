@@ -40,12 +40,16 @@ def written(text: str, translator: WordByWord = UPPER) -> str:
         "/index.json",
         "au-1_smt.a",
         "data-allowReplies",
-        "{{ url_for('main.view_notifications', service_id=current_service.id, message_type='email', status='delivered') }}",
     ],
 )
 def test_words_for_programs_take_the_place_of_a_word(code: str) -> None:
     assert written(f"use {code} in the house.") == f"USE {code} IN THE HOUSE."
     assert written(f"use {code} in the house.", REVERSED) == f"HOUSE. THE IN {code} USE"
+
+
+def test_a_long_value_of_a_template_stays() -> None:
+    code = "{{ url_for('main.view_notifications', service_id=current_service.id, message_type='email', status='delivered') }}"
+    assert written(f"use {code} in the house.") == f"USE {code} IN THE HOUSE."
 
 
 def test_joined_options_stay_behind_every_word() -> None:

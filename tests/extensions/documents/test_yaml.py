@@ -238,6 +238,7 @@ def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
         ('"en-GB": # c\n  a: one\n', '"it": # c\n  a: ONE\n'),
         ("&x en:\n  a: one\n", "&x it:\n  a: ONE\n"),
         ('{"en": {"a": "one"}}', '{"it": {"a": "ONE"}}'),
+        ("en:\n  a:\n\nen:\n  b: one\n", "it:\n  a:\n\nit:\n  b: ONE\n"),
         ("en:\n  a: one\nde:\n  a: 1\n", "en:\n  a: ONE\nde:\n  a: 1\n"),
         ("en:\n  a: one\nversion: 1\n", "en:\n  a: ONE\nversion: 1\n"),
         ('{"en": {"a": "one"}, "version": 1}', '{"en": {"a": "ONE"}, "version": 1}'),

@@ -14,6 +14,8 @@ _PLEASE = {
     "nl": r"alsjeblieft|alstublieft",
     "pt": r"por favor|se faz favor",
 }
+# English needs no comma behind these: If you see it please call me.
+_BEGINS_LIKE_IF = re.compile(r"(?i)\W*(?:after|as|because|before|if|once|since|unless|when(?:ever)?)\b")
 _CLAUSES = re.compile(r"[^.,;:!?\u2026\u2013\u2014]*[^\W_][^.,;:!?\u2026\u2013\u2014]*")
 
 
@@ -22,12 +24,18 @@ def has_only_please(source: str, translation: str, languages: Direction) -> bool
     here, there = (_PLEASE.get(primary_language(language)) for language in languages)
     if here is None or there is None or re.search(rf"(?i)\b(?:{here})\b", source) is None:
         return False
-    (num_here, alone_here), (num_there, alone_there) = _clauses(source, here), _clauses(translation, there)
+    source = _with_comma_before(here, source) if _BEGINS_LIKE_IF.match(source) else source
+    (num_here, alone_here) = _clauses(source, here)
+    (num_there, alone_there) = _clauses(_with_comma_before(there, translation), there)
     return alone_there > alone_here and num_there < num_here
 
 
+def _with_comma_before(please: str, text: str) -> str:
+    return re.sub(rf"(?i)(?<=\w)(?= (?:{please})\b)", ",", text)
+
+
 def please_of(clause: str, language: str) -> str:
-    """The word for "please" of a clause behind a comma, with this comma; nothing if it has none."""
+    """The word for "please" of a clause, behind a comma; nothing if it has none."""
     found = re.search(rf"(?i)\b(?:{_PLEASE.get(primary_language(language), '(?!)')})\b", clause)
     return f", {found[0]}" if found else ""
 

@@ -199,13 +199,13 @@ def _short_pairs(
 ) -> Iterator[tuple[TokenIds, TokenIds]]:
     """The tokens of those parts of a line, and of their translations, that may have lost a word which nothing else names."""
     for source, text in translation.pieces or ((translation.source, translation.text),):
+        has_clauses = has_only_please(source, text, languages)
         if not is_plain(source) and any(span.kind is not SpanKind.NUMBER for span in find_spans(source)):
             # A wrong word may stand for a lost one there, however long the translation is.
             source, text = with_stand_ins(source, text, stand_ins())
-        elif len(text.split()) >= len(source.split()):  # most are as long
+        elif len(text.split()) >= len(source.split()) and not has_clauses:  # most are as long
             continue
         num_read, num_written = num_content_words(source, languages.source), num_content_words(text, languages.target)
-        has_clauses = "," in text and has_only_please(source, text, languages)
         if num_written > _FEW_CONTENT_WORDS * num_read and not has_clauses:
             continue
         if _is_named(translation):
@@ -238,7 +238,9 @@ def _without_each_clause(source_ids: TokenIds, pipeline: "TextPipeline") -> list
     """
     text, language = pipeline.source_tokenizer.decode(source_ids), pipeline.languages.source
     cut = cut_in_two(text, 0.5, language)
-    if pipeline.source_tokenizer.unk_id in source_ids or cut is None or cut.marks.isspace():
+    if pipeline.source_tokenizer.unk_id in source_ids or cut is None:
+        return []
+    if cut.marks.isspace() and not please_of(cut.right, language):
         return []
     end = text[-1] if ends_sentence(text) else ""
     left_out = small_words(primary_language(language))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
-from transformer_cli.decoding.checks.clauses_in_text import has_only_please
+from transformer_cli.decoding.checks.clauses_in_text import has_only_please, please_of
 from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
@@ -264,13 +264,14 @@ def with_divided_parts(
 def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig) -> bool:
     text = pipeline.target_tokenizer.decode(best.ids)
     marks = [*CLAUSE_MARK.finditer(text)]
-    lacks_marks = len(marks) < len(CLAUSE_MARK.findall(part.given))
+    num_marks = len(CLAUSE_MARK.findall(part.given))
+    lacks_marks = len(marks) < num_marks
     ratio, num_tokens = pipeline.seen.smallest_ratio or 0.0, len(part.request.ids)
     lacks_marks = lacks_marks or has_only_please(part.given, text, pipeline.languages)
-    if not lacks_marks and len(best.ids) >= ratio * _RATHER_SHORT_FOR_CLAUSES * num_tokens:
+    if not lacks_marks and (not num_marks or len(best.ids) >= ratio * _RATHER_SHORT_FOR_CLAUSES * num_tokens):
         return False  # long enough, whatever follows the mark
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
-    if cut is None or cut.marks.isspace():
+    if cut is None or (cut.marks.isspace() and not please_of(cut.right, pipeline.languages.source)):
         return False
     if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
         return False
@@ -494,7 +495,7 @@ class TextKeeper:
         """
         for number in reversed(range(len(source.parts))):
             part = source.parts[number]
-            if CLAUSE_MARK.search(part.given) is None:
+            if CLAUSE_MARK.search(part.given) is None and not please_of(part.given, self.pipeline.languages.source):
                 continue
             best = self.hypotheses[part.request][:1]
             is_free = not (part.is_kept or part.terms or part.request.prefix)

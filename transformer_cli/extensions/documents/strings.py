@@ -66,6 +66,7 @@ _IDENTIFIER = re.compile(
   | \#?[a-z][a-z0-9_.-]*(?::[a-z0-9_.+-]+)+(?:/[\w./-]+)?     # of a game: minecraft:oak_log, #create:wood/planks
   | \^\S*\$                                                # a pattern: ^(city|local)$
   | true | false | null | ltr | rtl
+  | [kcm]m | km/h | m/s | [km]g | m[lL] | [kMGT]B | [kM]bps | [kMG]?Hz | kWh? | mAh | dpi | dB | kcal | kJ | [hk]Pa | rpm   # units
   | \.[A-Za-z]\w*                                           # the ending of files: .png
   | \d+x\d+(?:\s+\d+x\d+)*                                  # sizes of pictures: 48x48
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
@@ -94,10 +95,14 @@ _NAME = re.compile(r"[a-z][\w.-]*")
 _KEY_OF_OWNER = re.compile(r"(?:.*[._-])?(?P<owner>app(?:lication)?|vendor)[._-]?id", re.IGNORECASE)
 # The settings of a window: their values are names and keys such as "ctrl pressed Q"; but "icon": "Icon" is a label.
 _KEY_OF_SETTING = re.compile(
-    r"(?:.*(?:[._-]|[a-z\d](?=[A-Z])))?(?P<last>[Ii]con(?:Name)?|[Mm]nemonic|[Aa]ccelerator|[Ll]ookAndFeel|class|url)"
+    r"(?:.*(?:[._-]|[a-z\d](?=[A-Z])))?(?P<last>[Ii]con(?:Name)?|[Rr]esourceName|[Mm]nemonic|[Aa]ccelerator|[Ll]ookAndFeel|class|url)"
 )
 _SETTING = re.compile(
     r"(?:(?:alt|altGraph|control|ctrl|meta|pressed|released|shift|typed)\s+)*(?:[A-Z][A-Z\d_]*|[a-z\d][\w.-]*)"
+)
+# Those of EnableLogging and dog.visible are True and False, which are labels elsewhere.
+_KEY_OF_SWITCH = re.compile(
+    r"(?:.*[._-])?(?i:is|has|should|shows?|uses?|allows?|can|enabled?|disabled?|auto)(?:[A-Z._-].*)?|.*(?i:(?:en|dis)abled|visible|required)"
 )
 # The value of twitter is the name of an account, if it can be one: "twitter": "babeljs", but not "twitter": "Share on Twitter".
 _KEY_OF_ACCOUNT = re.compile(
@@ -187,6 +192,8 @@ def _is_text(value: str, key: str) -> bool:
         return False
     if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME_WITH_NUMBER.fullmatch(value)):
         return False
+    if value.casefold() in ("true", "false") and _KEY_OF_SWITCH.fullmatch(key):
+        return False
     if (setting := _KEY_OF_SETTING.fullmatch(key)) and _SETTING.fullmatch(value):
         return value.casefold() == setting["last"].casefold()
     if (name_of := _KEY_OF_OWNER.fullmatch(key)) and re.fullmatch(r"\w[\w.-]*", value):
@@ -199,11 +206,7 @@ def _is_text(value: str, key: str) -> bool:
 
 
 def holds_text(segment: Segment, key: str) -> bool:
-    """Whether the segment of a string holds a text for people and no identifier; the branches of a message are texts.
-
-    Args:
-        key: of the string.
-    """
+    """Whether the segment of a string with this key holds a text for people and no identifier; the branches of a message are texts."""
     has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
     text = plain_text(segment.pieces)
     return has_branches or (has_letter(text) and _is_text(text, key))

@@ -77,7 +77,8 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
             slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))
     is_mapping = all(isinstance(key, str) for scalar in scalars for key in scalar.path[1:2] or (0,))
-    edits = [_language_key(text, keys[0])] if len(keys) == 1 and is_mapping and slots else []
+    has_language = len({key.value for key in keys}) == 1 and is_mapping and slots  # a key may be there twice
+    edits = [_language_key(text, key) for key in keys] if has_language else []
     return SplicedDocument(content, tuple(slots), tuple(edits))
 
 
