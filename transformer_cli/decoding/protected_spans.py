@@ -83,7 +83,7 @@ class Promise:
             return False
         # At the beginning of a sentence, a small letter is a capital one.
         if any(
-            len(re.findall(rf"(?<![^\W_])(?:{letter}|(?:\A|(?<=[.!?:] )){letter.upper()})(?![^\W_])", text)) < count
+            len(re.findall(rf"(?<![^\W_])[{letter}{letter.upper()}](?![^\W_])", text)) < count
             for letter, count in self.letters.items()
         ):
             return False

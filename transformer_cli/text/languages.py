@@ -588,7 +588,7 @@ LETTER_ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])(?:[A-Zbfgpqrx]|[cdhj-nstv
 _LETTER_ALONE = re.compile(LETTER_ALONE)
 # Of a small letter at the end of a text: *Welcome to v*, where a program writes a version behind it.
 _LAST = re.compile(r"[.!?\u2026)\]\"']*")
-_SMALL_WORDS_BEFORE = re.compile(r"[^\W\d_]{2}[:,]? \Z")
+_SMALL_WORDS_BEFORE = re.compile(r"(?<!\w)(?:to|in|at|of|by|with|from|for|on|is|version|release) \Z", re.IGNORECASE)
 
 
 def _set_of_words(text: str) -> frozenset[str]:

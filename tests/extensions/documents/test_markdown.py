@@ -184,6 +184,17 @@ def is_upper(text: str) -> bool:
 
 
 @pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("A man <a href=x>dog<a href=y>cat</a>", "<a href=x>DOG</a> MAN A<a href=y>CAT</a>"),
+        ("<a href=x>Two dogs <a href=y>a cat</a>", "<a href=y>CAT A</a> <a href=x>DOGS TWO</a>"),
+    ],
+)
+def test_a_link_of_html_ends_where_another_one_begins(text: str, written: str) -> None:
+    assert translated(read_markdown(text.encode()), REVERSED) == written
+
+
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [
         ("# A title\n\nSome *red* text.\n", "# A TITLE\n\nSOME *RED* TEXT.\n"),

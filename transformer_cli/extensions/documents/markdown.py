@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
-from transformer_cli.extensions.documents.html import slots_in_part
+from transformer_cli.extensions.documents.html import IMPLIED_END, slots_in_part
 from transformer_cli.extensions.documents.markdown_blocks import (
     EXAMPLE,
     DividedLines,
@@ -354,7 +354,8 @@ class _Reader:
         for event in events:
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
-                raw = self._text[start:end]
+                is_implied = event.start == event.end  # of a link, where another one begins
+                raw = IMPLIED_END if is_implied else self._text[start:end]
                 if _LINE_END.search(raw) and not _has_texts(event, raw):
                     # The next line may begin with the mark of a quotation or box, and the translation is one line.
                     raw = _one_line(content[event.start : event.end])
@@ -367,7 +368,8 @@ class _Reader:
                 if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
                     runs.append([])
                 without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)
-                piece: Piece = Markup(event.role, event.start, raw, start, without_words=without_words)
+                number = -event.start if is_implied else event.start
+                piece: Piece = Markup(event.role, number, raw, start, without_words=without_words)
                 runs[-1].append(InlinePart(piece, start, end, event.name))
                 if event.end in ends_of_words:
                     runs[-1].append(InlinePart(" ", end, end))
@@ -473,7 +475,7 @@ def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
 def _is_between_links(content: str, opening: InlineEvent, run: Sequence[InlinePart]) -> bool:
     """Whether a link begins directly behind another one, without white space: they are two texts, as in a menu."""
     last = run[-1] if run else None
-    is_link = last is not None and last.name == opening.name == "link"
+    is_link = last is not None and last.name == opening.name and opening.name in ("link", "<a>")
     texts = (part.piece for part in run[-3:][::-1] if isinstance(part.piece, str))
     return is_link and next(texts, "")[-1:].isalnum() and content[opening.end : opening.end + 1].isalnum()
 

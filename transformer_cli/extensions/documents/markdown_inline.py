@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -217,7 +217,7 @@ class MarkdownInline:
             notes.events[slice(*inside)] = [note]
             taken[note.start : note.end] = [True] * (note.end - note.start)
         notes.events += _unknown_to_markdown(text, taken)
-        return sorted(notes.events, key=lambda event: event[:2])
+        return [*_with_closed_links(sorted(notes.events, key=lambda event: event[:2]))]
 
     def _noting(self, name: str, rule: Callable[..., bool]) -> Callable[..., bool]:
         """A rule that notes what it finds."""
@@ -433,6 +433,17 @@ def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEv
         if is_in_word:  # no tag, but a name that somebody else fills in: allow_<NAME>_x
             return InlineEvent(start, end, Role.WORD)
     return InlineEvent(start, end, Role.POINT)
+
+
+def _with_closed_links(events: Iterable[InlineEvent]) -> Iterator[InlineEvent]:
+    """Events in which a link of HTML ends where another one begins, as browsers read it: an event without characters."""
+    is_in_link = False
+    for event in events:
+        if event.name == "<a>":
+            if is_in_link and event.role is Role.OPEN:
+                yield InlineEvent(event.start, event.start, Role.CLOSE, "<a>")
+            is_in_link = event.role is Role.OPEN
+        yield event
 
 
 def _with_commands_around(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
