@@ -12,9 +12,8 @@ import pytest
 from transformer_cli.config import Direction, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.checks import omissions
-from transformer_cli.decoding.checks.clauses_in_text import has_only_please
 from transformer_cli.decoding.checks.doubts import OMITS, REPEATS, UNSEEN, doubts_about
-from transformer_cli.decoding.checks.omissions import with_omissions, with_stand_ins, without_each_word
+from transformer_cli.decoding.checks.omissions import has_only_please, with_omissions, with_stand_ins, without_each_word
 from transformer_cli.decoding.checks.quality import FEATURES, Quality, QualityPromise
 from transformer_cli.decoding.engine import Explanation
 from transformer_cli.decoding.loading import load_translator

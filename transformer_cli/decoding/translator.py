@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.decoding.checks.brackets import BRACKET
-from transformer_cli.decoding.checks.copied_words import with_copied_words
 from transformer_cli.decoding.checks.doubts import (
     BESIDE_PLACEHOLDER,
     DOUBTS_WITH_WORDS,
@@ -371,7 +370,9 @@ class Translator:
             ]
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
-        if self.repairs:
+        if self.repairs and not all(PLAIN_END.search(line.text) for line in lines):
+            from transformer_cli.decoding.checks.copied_words import with_copied_words
+
             translations = with_copied_words(self, translations)
         if not self.estimates:
             return with_lost_words(self, translations, self.pipeline.languages) if self.repairs else translations

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.imperatives import lacks_imperative
+from transformer_cli.decoding.checks.imperatives import IMPERATIVES, lacks_imperative
 from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
@@ -282,7 +282,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _says_a_word_twice(read, written, here.code, there.code),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
-        VERBLESS: lacks_imperative(source, translation, read, here.code, there.code),
+        VERBLESS: not here.imperatives.isdisjoint(read[:1]) and lacks_imperative(source, translation, there.code),
     }
     return tuple([doubt for doubt, is_there in found.items() if is_there])
 
@@ -299,6 +299,7 @@ class _Known(NamedTuple):
     """The words of which names of months and days of the week consist, casefolded."""
     titles: frozenset[str]
     negations: frozenset[str]
+    imperatives: frozenset[str]
 
 
 @cache
@@ -311,6 +312,7 @@ def _known_of(language: str) -> _Known:
         frozenset(form for name in _TOKEN.findall(NAMES.get(code, "").casefold()) for form in (name, f"{name}s")),
         word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
+        word_list(IMPERATIVES.get(code, "")),
     )
 
 

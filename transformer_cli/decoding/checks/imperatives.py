@@ -1,9 +1,6 @@
 """Verbs of imperatives that a translation loses: *De tous les commentaires* for *Hide all comments*."""
 
 import re
-from collections.abc import Sequence
-
-from transformer_cli.decoding.checks.numbers_in_text import word_list
 
 # Of programs and recipes. Many are nouns, too, so a determiner, a number or a name must follow them.
 IMPERATIVES = {
@@ -33,17 +30,14 @@ _VERBLESS_BEGINNING = {
 }
 
 
-def lacks_imperative(source: str, translation: str, read: Sequence[str], here: str, there: str) -> bool:
-    """Whether a translation begins with a preposition or an article, where its source begins with an imperative.
+def lacks_imperative(source: str, translation: str, there: str) -> bool:
+    """Whether a translation begins with a preposition or an article, where its source is an imperative.
 
     Args:
-        source: the text.
+        source: the text, whose first word is one of `IMPERATIVES`.
         translation: of it.
-        read: the words of the source, casefolded.
-        here, there: the languages of both, as in `_VERBLESS_BEGINNING`.
+        there: the language of the translation, as in `_VERBLESS_BEGINNING`.
     """
     pattern = _VERBLESS_BEGINNING.get(there)
-    if pattern is None or not read or read[0] not in word_list(IMPERATIVES.get(here, "")):
-        return False
     is_imperative = _BEHIND_IMPERATIVE.match(source.lstrip()) is not None
-    return is_imperative and re.match(pattern, translation, re.IGNORECASE) is not None
+    return is_imperative and pattern is not None and re.match(pattern, translation, re.IGNORECASE) is not None

@@ -15,7 +15,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction
-from transformer_cli.decoding.checks.clauses_in_text import has_only_please, please_of
 from transformer_cli.decoding.checks.doubts import OMITS, doubts_about, without_unseen_words
 from transformer_cli.decoding.details import spans_in_line
 from transformer_cli.decoding.engine import (
@@ -199,7 +198,7 @@ def _short_pairs(
 ) -> Iterator[tuple[TokenIds, TokenIds]]:
     """The tokens of those parts of a line, and of their translations, that may have lost a word which nothing else names."""
     for source, text in translation.pieces or ((translation.source, translation.text),):
-        has_clauses = has_only_please(source, text, languages)
+        has_clauses = _ANY_PLEASE.search(source) is not None and has_only_please(source, text, languages)
         if not is_plain(source) and any(span.kind is not SpanKind.NUMBER for span in find_spans(source)):
             # A wrong word may stand for a lost one there, however long the translation is.
             source, text = with_stand_ins(source, text, stand_ins())
@@ -406,3 +405,48 @@ def _least_attended(
         if (most := max(word_weights, default=0.0)) < _MOST_ATTENTION:
             in_question.append((most, rest, word[0]))
     return [(word, rest) for _, rest, word in sorted(in_question)[:_MOST_IN_QUESTION]]
+
+
+# A clause of which only "please" is left.
+
+_PLEASE = {
+    "de": r"bitte",
+    "en": r"please",
+    "es": r"por favor",
+    "fr": r"s['\u2019]il (?:vous|te) pla[i\u00ee]t|veuillez",
+    "it": r"per (?:favore|piacere|cortesia)|prego",
+    "nl": r"alsjeblieft|alstublieft",
+    "pt": r"por favor|se faz favor",
+}
+_ANY_PLEASE = re.compile("|".join(_PLEASE.values()), re.IGNORECASE)
+# English needs no comma behind these: If you see it please call me.
+_BEGINS_LIKE_IF = re.compile(r"(?i)\W*(?:after|as|because|before|if|once|since|unless|when(?:ever)?)\b")
+_CLAUSES = re.compile(r"[^.,;:!?\u2026\u2013\u2014]*[^\W_][^.,;:!?\u2026\u2013\u2014]*")
+
+
+def has_only_please(source: str, translation: str, languages: Direction) -> bool:
+    """Whether a translation has "please" in the place of a clause, and fewer other clauses: *Sono qui, per favore* for *I am here, please come in*."""
+    here, there = (_PLEASE.get(primary_language(language)) for language in languages)
+    if here is None or there is None or re.search(rf"(?i)\b(?:{here})\b", source) is None:
+        return False
+    source = _with_comma_before(here, source) if _BEGINS_LIKE_IF.match(source) else source
+    (num_here, alone_here) = _clauses(source, here)
+    (num_there, alone_there) = _clauses(_with_comma_before(there, translation), there)
+    return alone_there > alone_here and num_there < num_here
+
+
+def _with_comma_before(please: str, text: str) -> str:
+    return re.sub(rf"(?i)(?<=\w)(?= (?:{please})\b)", ",", text)
+
+
+def please_of(clause: str, language: str) -> str:
+    """The word for "please" of a clause, behind a comma; nothing if it has none."""
+    found = re.search(rf"(?i)\b(?:{_PLEASE.get(primary_language(language), '(?!)')})\b", clause)
+    return f", {found[0]}" if found else ""
+
+
+def _clauses(text: str, please: str) -> tuple[int, int]:
+    """The number of clauses with other words than "please", and of those without."""
+    clauses = _CLAUSES.findall(text)
+    alone = sum(re.fullmatch(rf"(?i)\W*(?:{please})\W*", clause) is not None for clause in clauses)
+    return len(clauses) - alone, alone

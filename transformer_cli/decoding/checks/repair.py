@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
-from transformer_cli.decoding.checks.clauses_in_text import has_only_please, please_of
 from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
@@ -31,6 +30,7 @@ from transformer_cli.decoding.checks.doubts import (
     is_unreadable,
     without_loops,
 )
+from transformer_cli.decoding.checks.omissions import has_only_please, please_of
 from transformer_cli.decoding.checks.quality import Quality, pieces_per_word
 from transformer_cli.decoding.engine import (
     ExplainingEngine,
