@@ -263,7 +263,7 @@ def test_brackets_that_are_taken_away_between_two_words_leave_a_space(text: str,
 def test_a_bracket_that_gets_a_partner_gets_it_at_the_edge_of_a_word() -> None:
     document = Segments(Segment.plain("Icons (16x16, 256x256) and {name}", "x"))
     translate_document(document, REVERSED)
-    assert document.written[0].text == "{name} AND (256X256) (16X16), ICONS"
+    assert document.written[0].text == "{name} AND (256x256) (16x16), ICONS"
 
 
 def test_quotation_marks_around_a_placeholder_stay_around_it() -> None:
