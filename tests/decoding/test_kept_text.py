@@ -232,6 +232,30 @@ def test_a_sentence_of_which_a_clause_alone_is_lost_is_translated_as_a_whole() -
         assert "mute" in left.text
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the train waits and the hotel sleeps, and the sister waits and laughs.",  # longer than those of the training
+        "the train waits, and the sister laughs.",  # its translation lacks the comma
+        "the train waits, and the window burns.",  # its translation repeats itself
+    ],
+)
+def test_a_model_that_completes_each_clause_translates_the_whole(line: str) -> None:
+    """A model that has read clauses only in pairs, as in "The house is old, but the car is new.", adds the second of each."""
+
+    def says(text: str) -> list[str]:
+        if "," not in text:
+            return [f"{text.upper().rstrip('.')}, AND THE DOCTOR WAITS."]
+        if "window" in text:
+            return [f"{' '.join(['THE TRAIN'] * 9)}."]
+        return [text.upper().replace(",", "") if len(text) < 45 else text.upper()]
+
+    of = stub_translator(says, repair=True)
+    found = translated(line, replace(of, engine=SureOrNot(says, -0.1)))
+    assert "DOCTOR" not in found.text
+    assert not found.is_divided
+
+
 def test_a_sentence_beside_one_that_is_lost_is_translated() -> None:
     found = translated("The mute sleeps. The train waits.", stub_translator(silent_about("mute")))
     assert (found.text, found.is_untranslated) == ("The mute sleeps. THE TRAIN WAITS.", True)

@@ -35,7 +35,7 @@ OTHER_FUNCTIONS = {
     "_in_form_of_clauses",
     "joined",
     "seeded",
-    "without_short_rivals",
+    "_without_short_rivals",
 }
 
 # They work on sentences, and are none.

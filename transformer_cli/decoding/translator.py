@@ -25,7 +25,7 @@ from transformer_cli.decoding.checks.doubts import (
 )
 from transformer_cli.decoding.checks.omissions import regain_lost_words, with_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import Repair, TextKeeper, in_clauses, without_short_rivals
+from transformer_cli.decoding.checks.repair import Repair, TextKeeper, in_clauses, loses_text
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.details import with_details, with_explained_unknown
 from transformer_cli.decoding.end_marks import translated_as_sentences
@@ -509,7 +509,7 @@ class Translator:
         found = [[hypotheses[part.request] for part in source.parts] for source in sources]
         if pipeline.keeps_text and self.decoding.num_best > 1:
             pairs = zip(sources, found, strict=True)
-            found = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
+            found = [_without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
         translations = list(map(pipeline.restore, sources, found))
         if explainer is not None or self.estimates:
             return with_details(self, sources, hypotheses, translations, explainer)
@@ -663,3 +663,19 @@ def _lines(numbers: Sequence[int]) -> str:
         f" and {more} more (tfm translate --json tells it of each line)" if more else ""
     )
     return f"line{'s' if len(numbers) > 1 else ''} {shown}"
+
+
+def _without_short_rivals(
+    pipeline: TextPipeline,
+    source: SourceText,
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    options: DecodingConfig,
+) -> list[list[Hypothesis]]:
+    """The best hypothesis of each part, and those others that lose no text."""
+    return [
+        [
+            *part_hypotheses[:1],
+            *(each for each in part_hypotheses[1:] if not loses_text(pipeline, part, [each], options)),
+        ]
+        for part, part_hypotheses in zip(source.parts, hypotheses, strict=True)
+    ]

@@ -26,7 +26,6 @@ from transformer_cli.decoding.checks.doubts import (
     without_words,
 )
 from transformer_cli.decoding.checks.numbers_in_text import has_joined_numbers
-from transformer_cli.decoding.checks.repair import is_far_less_probable
 from transformer_cli.decoding.checks.signs import SIGN, has_more_signs
 from transformer_cli.decoding.checks.signs_in_place import (
     END_MARKS,
@@ -52,6 +51,7 @@ from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
+_MOST_FOR_NUMBERS = 4.0  # nats, over all pieces; good repairs are at most 2.5 less probable
 _BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 
 
@@ -124,7 +124,7 @@ def _with_lost_spans(
         if not translation.is_partly_copied
         and not loses_spans(lines[place].text, translation)
         and not (translation.is_untranslated and not loses_spans(lines[place].text, translations[place]))
-        and not is_far_less_probable(translations[place], translation)
+        and not _is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -502,3 +502,10 @@ def _with_equal_words(source: str, translation: str, links: Collection[Link]) ->
     taken = {*equal.values()}
     others = {link for link in links if link[0] not in taken and link[1] not in equal}
     return others | {(place, number) for number, place in equal.items()}
+
+
+def _is_far_less_probable(before: Translation, found: Translation) -> bool:
+    """Whether a translation in pieces is no repair of one with other numbers: its words between the numbers are guesses."""
+    if NUMBERS not in before.doubts or not found.is_in_pieces or before.score - found.score < _MOST_FOR_NUMBERS:
+        return False
+    return all(span.kind is SpanKind.NUMBER for span in find_spans(before.source))

@@ -44,7 +44,6 @@ from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.translation import (
     SourceText,
     TextPart,
-    Translation,
 )
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.normalization import has_word
@@ -65,10 +64,12 @@ from transformer_cli.text.sentences import (
     split_sentences_around,
     with_commas,
 )
-from transformer_cli.text.spans import SpanKind, find_spans
+from transformer_cli.text.spans import find_spans
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
+
+Found = Mapping[Request, Sequence[Hypothesis]]
 
 # Parts of sentences: divided between clauses, or kept as they were given.
 
@@ -95,6 +96,7 @@ _RATHER_SHORT = 1.4
 # Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
 _RATHER_SHORT_FOR_CLAUSES = 2.2
 _CLEARLY_MORE = 1.1
+_MOST_WORDS_OF_CLAUSE = 1.5  # for each word of its source
 _MARKED_WORD = re.compile(r"[^\W\d_]{2,}[.!?]")
 _TOKENS_OF_MARKED_WORD = 3  # with [EOS]
 _SURE = 0.8
@@ -137,22 +139,6 @@ def _with_clauses(pipeline: TextPipeline, source: SourceText, number: int, most:
             source = _divided(pipeline, source, number, cut)
             end += 1
     return source
-
-
-def without_short_rivals(
-    pipeline: TextPipeline,
-    source: SourceText,
-    hypotheses: Sequence[Sequence[Hypothesis]],
-    options: DecodingConfig,
-) -> list[list[Hypothesis]]:
-    """The best hypothesis of each part, and those others that lose no text."""
-    return [
-        [
-            *part_hypotheses[:1],
-            *(each for each in part_hypotheses[1:] if not loses_text(pipeline, part, [each], options)),
-        ]
-        for part, part_hypotheses in zip(source.parts, hypotheses, strict=True)
-    ]
 
 
 def loses_text(pipeline: TextPipeline, part: TextPart, found: Sequence[Hypothesis], options: DecodingConfig) -> bool:
@@ -291,6 +277,23 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
     return any(len(there.split()) < len(here.split()) / 2 for here, there in clauses)
 
 
+def _any_goes_on(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses: Found) -> bool:
+    """Whether the translation of a clause goes on with another one: a model that has read it only in sentences of two adds the second."""
+    if not all(map(has_spaces, pipeline.languages)):
+        return False
+    for part in parts:
+        for best in hypotheses[part.request][:1]:
+            text = pipeline.target_tokenizer.decode(best.ids)
+            has_more_marks = len(CLAUSE_MARK.findall(text)) > len(CLAUSE_MARK.findall(part.given))
+            if has_more_marks and len(text.split()) > _MOST_WORDS_OF_CLAUSE * len(part.given.split()):
+                return True
+    return False
+
+
+def _new_parts(divided: SourceText, before: SourceText) -> list[TextPart]:
+    return [part for part in divided.parts if part not in before.parts]
+
+
 def keeping(source: SourceText, numbers: Collection[int]) -> SourceText:
     """The text in which these parts stay as they were given."""
     parts = enumerate(source.parts)
@@ -365,9 +368,9 @@ class TextKeeper:
         # Most texts have neither an ellipsis nor a mark between clauses.
         if changes_marks and self._any_has(ELLIPSIS):
             self._regain_ellipses()
-        changed = self._divide_lost(range(len(self.sources)))
-        if changed and self.options.sampling is None:
-            self._join_clauses(sorted(changed), whole)
+        self._divide_lost(range(len(self.sources)))
+        if self.options.sampling is None and self.sources != whole:
+            self._join_clauses(whole)
         if divides_doubtful and self._any_has(CLAUSE_MARK):
             self._regain_clauses()
 
@@ -411,18 +414,15 @@ class TextKeeper:
                 )
         return source
 
-    def _divide_lost(self, indexes: Iterable[int]) -> set[int]:
+    def _divide_lost(self, indexes: Iterable[int]) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
         A part that cannot be divided any more is kept as it was given.
 
         Args:
             indexes: of the texts that are looked at.
-
-        Returns:
-            The indexes of those that were divided.
         """
-        changed, left = set[int](), list(indexes)
+        left = list(indexes)
         while left:
             lost = []
             for index in left:
@@ -437,21 +437,24 @@ class TextKeeper:
                     lost.append(index)
             if lost:
                 self.search_new([self.sources[index] for index in lost])
-            changed.update(lost)
             left = lost
-        return changed
 
-    def _join_clauses(self, indexes: Iterable[int], whole: Sequence[SourceText]) -> None:
-        """Translate sentences as a whole that were divided for their length, if a clause of them would stay untranslated."""
-        left = [n for n in indexes if self._may_be_joined(whole[n], self.sources[n])]
+    def _join_clauses(self, whole: Sequence[SourceText]) -> None:
+        """Translate sentences as a whole that were divided for their length, if a clause stays untranslated, or gets another one."""
+        left = [n for n, source in enumerate(self.sources) if self._may_be_joined(whole[n], source)]
+        if not left:
+            return
         self.search_new([whole[n] for n in left])
         for n in left:
             if self._reads_well(whole[n]):
                 self.sources[n] = whole[n]._replace(is_repaired=True)
 
     def _may_be_joined(self, whole: SourceText, in_parts: SourceText) -> bool:
-        """Whether a part that was divided for its length would stay untranslated, and none is much longer than those of the training."""
-        if len(in_parts.parts) == len(whole.parts) or not any(part.is_kept for part in in_parts.parts):
+        """Whether a part that was divided for its length is no good translation, and none is much longer than those of the training."""
+        if len(in_parts.parts) == len(whole.parts):
+            return False
+        is_kept = any(part.is_kept for part in in_parts.parts)
+        if not (is_kept or _any_goes_on(self.pipeline, in_parts.parts, self.hypotheses)):
             return False
         most = _LITTLE_LONGER * (self.pipeline.seen.longest or math.inf)
         return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
@@ -513,15 +516,16 @@ class TextKeeper:
             )
             for source in (whole, halves)
         )
-        return halves._replace(is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
+        is_longer = num_halves >= _CLEARLY_MORE * num_whole
+        if not is_longer or _any_goes_on(self.pipeline, _new_parts(halves, whole), self.hypotheses):
+            return whole
+        return halves._replace(is_repaired=True)
 
 
 # Doubtful translations.
 
 
 Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
-Found = Mapping[Request, Sequence[Hypothesis]]
-
 COSTS = {
     WORDLESS: 100.0,
     UNFINISHED: 6.0,
@@ -546,7 +550,6 @@ The first eight outweigh any difference between two hypotheses of a beam. No lis
 fewer doubts must be nearly as probable there."""
 _COST_OF_CUT = 6.0  # as of a loop: such a text is no repair of one
 _GAIN_OF_ONE_WORD = 1.5  # of a translation without a word that stood twice
-_MOST_FOR_NUMBERS = 4.0  # nats, over all pieces; good repairs are at most 2.5 less probable
 _WIDE_BEAM = 8
 _BLOCKED_NGRAM = 3
 _LOOPS = frozenset((UNFINISHED, REPEATS, TOO_LONG))
@@ -712,7 +715,8 @@ class Repair:
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
             found = dict(zip(new, self.search(new, self.options), strict=True)) if new else {}
-            if self._total(halves, hypotheses | found) < self._total(source, hypotheses):
+            has_fewer = self._total(halves, hypotheses | found) < self._total(source, hypotheses)
+            if has_fewer and not _any_goes_on(self.pipeline, _new_parts(halves, source), hypotheses | found):
                 source = halves
                 hypotheses.update(found)
         return source
@@ -778,13 +782,6 @@ def _is_one_known_word(part: TextPart) -> bool:
 
 def _cost(doubts: Iterable[str]) -> float:
     return sum(COSTS[doubt] for doubt in doubts)
-
-
-def is_far_less_probable(before: Translation, found: Translation) -> bool:
-    """Whether a translation in pieces is no repair of one with other numbers: its words between the numbers are guesses."""
-    if NUMBERS not in before.doubts or not found.is_in_pieces or before.score - found.score < _MOST_FOR_NUMBERS:
-        return False
-    return all(span.kind is SpanKind.NUMBER for span in find_spans(before.source))
 
 
 def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
