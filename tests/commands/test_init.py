@@ -20,6 +20,7 @@ from transformer_cli.config.recipe import (
     num_steps,
     num_validated,
     recipe,
+    vocabulary_size,
 )
 from transformer_cli.data.pairs import CleaningReport
 from transformer_cli.data.preparation import prepare_data
@@ -37,6 +38,13 @@ DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 
 def phrases(num_pairs: int) -> list[tuple[str, str]]:
     return [(pair.source, pair.target) for pair in read_phrasebook("train", num_pairs)]
+
+
+@pytest.mark.parametrize(("num_pairs", "num_entries"), [(1_000, 1_300), (3_000, 3_900), (10_000, 8_000), (60, 300)])
+def test_the_vocabulary_has_an_entry_for_ten_words(num_pairs: int, num_entries: int) -> None:
+    """The sizes with which trainings of 1,000 and 3,000 pairs of six words were best (docs/experiments.md)."""
+    size = CorpusSize(num_pairs, 6.3 * num_pairs, 6.7 * num_pairs, (70, 80), (3 * num_pairs, 4 * num_pairs), True, True)
+    assert vocabulary_size(size) == num_entries
 
 
 def csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:

@@ -12,7 +12,7 @@ from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.config.schema import Config
 from transformer_cli.config.section import Section
 
-_WORDS_PER_ENTRY = 20
+_WORDS_PER_ENTRY = 10
 _SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))
 # Tokens for each word: 0.94 + 40 / sqrt(entries of a vocabulary). Measured for the longer side of ten corpora of 1,000 to 30,000
 # pairs: 2.5 with 660 entries, 1.8 with 1,900, 1.4 with 8,000 (docs/experiments.md).
