@@ -92,7 +92,7 @@ def test_two_parts_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize("name", ["csv", "txt", "yaml", "json", "po"])
 def test_binary_data_is_named_as_such_and_not_by_an_encoding(name: str, caplog: pytest.LogCaptureFixture) -> None:
     program = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0>\0\1\r\r\r\0\xd0\xf0\xdb, \t\n" * 100
-    with pytest.raises(DataError, match="^binary data, where text in UTF-8 is expected"):
+    with pytest.raises(DataError, match=r"^binary data, where text in UTF-8 is expected"):
         read_document(program, format_named(name))
     assert not caplog.messages
 
