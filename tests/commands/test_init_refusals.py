@@ -175,6 +175,22 @@ def test_a_file_of_one_column_is_named_with_the_separators_that_are_known(folder
         init("b.csv")
 
 
+def test_rows_with_more_cells_than_the_first_are_named_before_their_columns_are_judged(folder: Path) -> None:
+    rows = [f"Come here {number}, please,Komm her {number}, bitte\n" for number in range(40)]
+    (folder / "a.csv").write_text("English,Deutsch\n" + "".join(rows), encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.csv:2: 4 columns, where the first row has 2") as refused:
+        init("a.csv")
+    assert "a comma inside a sentence" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.jsonl"])
+def test_binary_data_is_named_as_such_before_its_line_ends_and_encoding_are_judged(folder: Path, name: str) -> None:
+    program = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0>\0\1\r\r\r\0\xd0\xf0\xdb, \t" * 100
+    (folder / name).write_bytes(program)
+    with pytest.raises(DataError, match="binary data, where text in UTF-8 is expected"):
+        init(name)
+
+
 def test_a_wrong_column_is_refused_with_the_one_that_is_meant(folder: Path) -> None:
     (folder / "a.csv").write_text(table(("Inglese", "Italian"), *PAIRS), encoding="utf-8")
     for field in ("inglese", "Ingelse"):

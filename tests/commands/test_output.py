@@ -5,10 +5,12 @@ import gzip
 import lzma
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,12 +20,15 @@ import zstandard
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands import calibrate
-from transformer_cli.commands.output import check_output, descriptor_of, opened_output
+from transformer_cli.commands.output import check_output, descriptor_of, opened_output, opened_output_of_lines
 from transformer_cli.commands.shortlist import learned_shortlist
 from transformer_cli.config import load_config
 from transformer_cli.data.exported import require_exportable
 from transformer_cli.process.errors import CannotCreateError, TryAgainError
+from transformer_cli.process.signals import end_by_signals
 from transformer_cli.storage import require_replaceable_folder
+
+from ..faults import run_in_child
 
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 
@@ -345,6 +350,30 @@ def test_the_names_of_descriptors_are_known(tmp_path: Path) -> None:
         "/dev/fd/x": None,
     }
     assert {path: descriptor_of(Path(path)) for path in expected} == expected
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("can_resume", [True, False])
+def test_a_signal_in_the_middle_is_told_with_what_is_kept_and_with_the_option_that_keeps_lines(
+    tmp_path: Path, can_resume: bool
+) -> None:
+    output, talk = tmp_path / "many.out", tmp_path / "talk"
+
+    def in_child() -> int:
+        os.dup2(os.open(talk, os.O_WRONLY | os.O_CREAT), 2)
+        end_by_signals()
+        with opened_output_of_lines(output, can_resume=can_resume) as write:
+            write(b"one\n")
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(9)
+        return 0
+
+    assert run_in_child(in_child) == 130
+    told = talk.read_text()
+    assert told.startswith(f"tfm: ended by SIGINT\ntfm: nothing was written to {output}; ")
+    assert ("--input FILE --resume keeps" in told) != can_resume
+    assert "--resume keeps each 2,000 finished lines, and the same command then goes on" in told
+    assert [*tmp_path.iterdir()] == [talk]
 
 
 @pytest.mark.process

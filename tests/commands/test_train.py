@@ -27,6 +27,7 @@ def said(
     reported: Sequence[float] = (),
     overrides: Sequence[str] = (),
     num_validation_pairs: int = 500,
+    num_updates: int = 2,
 ) -> list[str]:
     """The messages behind a training whose validations had these scores."""
     records: list[dict[str, Any]] = [
@@ -41,7 +42,7 @@ def said(
         records[step] |= {"loss": loss}
     records += [{"kind": "train", "step": step, "loss": loss} for step, loss in enumerate(reported)]
     (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
-    done = training.TrainedRun(folder, 2, False, (limit,), "1 2 3", num_validation_pairs)
+    done = training.TrainedRun(folder, num_updates, False, (limit,), "1 2 3", num_validation_pairs)
     monkeypatch.setattr(training, "train", lambda *_, **__: done)
     with caplog.at_level(logging.INFO):
         train_command(config, list(overrides))
@@ -82,6 +83,10 @@ def test_what_helps_follows_from_the_loss_that_the_run_has_measured(
         assert "more updates are no help. What helps: more pairs" in advice(1, 2, 3, losses=ended)
     assert "fell by 0.50" in advice(1.0, losses=[5.0], reported=[6.0, 5.5, 5.0])  # one validation
     assert "first: more than 2 updates. Then more pairs" in advice(1.0)  # nothing measured
+
+
+def test_one_update_is_one(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "first: more than 1 update. Then more pairs" in said(caplog, monkeypatch, tmp_path, 1.0, num_updates=1)[-1]
 
 
 def test_a_poor_model_that_was_fine_tuned_is_compared_with_the_one_that_it_began_from(

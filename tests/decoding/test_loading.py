@@ -327,6 +327,20 @@ def test_a_run_whose_training_was_interrupted_is_told_with_the_command_that_cont
 
 
 @pytest.mark.long
+def test_a_damaged_checkpoint_behind_the_one_that_translates_is_named_and_no_stop_of_the_training(
+    run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer_cli.checkpoint.runs.interrupted_at", lambda folder: 1)
+    (run / "checkpoints/step-00000009").mkdir()
+    load_run("saved", [])
+    assert (
+        "runs/saved: its checkpoint step-00000009 is damaged, so its training goes on from step 1 of 1" in caplog.text
+    )
+    assert "tfm train --config runs/saved/config.yaml makes the later steps again" in caplog.text
+    assert "stopped" not in caplog.text
+
+
+@pytest.mark.long
 def test_a_run_that_still_trains_is_named_with_the_step_that_translates(
     run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -70,6 +70,30 @@ def test_int8_is_refused_before_anything_is_written(config: Config, tmp_path: Pa
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize("before", [None, "empty", "a log"])
+def test_a_first_start_that_is_refused_for_its_corpus_leaves_no_folder_that_it_has_made(
+    before: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.en").write_text("The dog\n" * 9)
+    Path("a.it").write_text("Il cane\n" * 8)
+    data = (
+        "{source: files, source_language: en, target_language: it, corpora: [{source_path: a.en, target_path: a.it}]}"
+    )
+    settings = "training: {max_steps: 4, batch_tokens: 99}\nmodel: {preset: small}\ntokenizer: {kind: wordlevel}\nruntime: {threads: 1}\n"
+    Path("mine.yaml").write_text(f"name: en-it\nseed: 1\ndata: {data}\n{settings}")
+    run = Path("runs/en-it")
+    if before is not None:
+        run.mkdir(parents=True)
+    if before == "a log":
+        (run / "train.log").write_text("of an earlier start\n")
+    with pytest.raises(DataError, match=r"a\.en has 9 lines, a\.it has 8 lines"):
+        train(load_config("mine.yaml"))
+    assert run.exists() == (before is not None)
+    if before == "a log":
+        assert (run / "train.log").read_text().startswith("of an earlier start")
+
+
 @pytest.mark.parametrize(
     ("received", "said"),
     [

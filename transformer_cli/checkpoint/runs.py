@@ -124,6 +124,13 @@ def interrupted_at(folder: Path) -> int | None:
     return newest.step if _status(folder, listing, newest, training, problem) == "resumable" else None
 
 
+def damaged_behind(folder: Path, step: int) -> str | None:
+    """The name of the newest checkpoint of a run, if it is damaged and of a later step than this one."""
+    steps = {int(name.rpartition("-")[2]): name for name in list_run_or_averages(folder).skipped}
+    last = max(steps, default=step)
+    return steps[last] if last > step else None
+
+
 def folder_size(folder: Path) -> int:
     """The sizes of all files below a folder; links to folders and files that vanish meanwhile count as nothing."""
     total = 0

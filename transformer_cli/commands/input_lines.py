@@ -19,6 +19,7 @@ from transformer_cli.data.sources.lines import (
     UTF_16_MARKS,
     compression_of,
     read_chunks,
+    refuse_binary,
     refuse_carriage_returns,
     refuse_utf_16,
 )
@@ -38,11 +39,6 @@ LONGEST_WAIT_SECONDS = 1.0
 _READ_BYTES = 1 << 18
 _BEGINNING_BYTES = 4096
 _CHECKED_BYTES = 1 << 24
-# Data is binary if its beginning has a zero byte, at least _FEWEST_BYTES bytes, and more than _LARGEST_SHARE of
-# characters that text never contains.
-_FEWEST_BYTES = 64
-_LARGEST_SHARE = 0.3
-_NEVER_IN_TEXT = "\ufffd" + "".join(map(chr, {*range(32)} - {*b"\t\n\v\f\r\x1b"}))
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +61,7 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
             if len(beginning) >= _BEGINNING_BYTES:
                 break
         refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
-        _refuse_binary(beginning[:_BEGINNING_BYTES], str(path))
+        _refuse_other_data(beginning[:_BEGINNING_BYTES], str(path))
         refuse_carriage_returns(beginning[:_BEGINNING_BYTES], path, may_be_short=True)
     return status
 
@@ -221,7 +217,7 @@ def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
         if is_first:
             beginning = piece[:_BEGINNING_BYTES]
             refuse_utf_16(beginning, name)
-            _refuse_binary(beginning, name)
+            _refuse_other_data(beginning, name)
             refuse_carriage_returns(beginning, name, may_be_short=True)
         is_first = False
         yield piece
@@ -328,7 +324,7 @@ class LineDecoder:
             )
 
 
-def _refuse_binary(beginning: bytes, name: str) -> None:
+def _refuse_other_data(beginning: bytes, name: str) -> None:
     """Raise DataError if the data is compressed or binary; text with some bad bytes is accepted."""
     suffix = compression_of(beginning)
     if suffix is not None:
@@ -336,11 +332,4 @@ def _refuse_binary(beginning: bytes, name: str) -> None:
             f"{name}: compressed data ({suffix}), where text is expected",
             hint=f"give the path of the file, FILE{suffix}, instead of its content",
         )
-    if len(beginning) < _FEWEST_BYTES or b"\0" not in beginning:
-        return
-    text = beginning.decode("utf-8", errors="replace")
-    if sum(map(text.count, _NEVER_IN_TEXT)) > _LARGEST_SHARE * len(text):
-        raise DataError(
-            f"{name}: binary data, where text in UTF-8 is expected",
-            hint="save it as plain text in UTF-8 with the program that wrote it",
-        )
+    refuse_binary(beginning, name)

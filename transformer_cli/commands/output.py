@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from transformer_cli.checkpoint.run_folder import CALIBRATION_FILE, CONVERTED, LOCK_FILE, SHORTLIST_FILE, RunFolder
 from transformer_cli.config import load_stored_config
+from transformer_cli.config.decoding import WINDOW_LINES
 from transformer_cli.process.errors import (
     CannotCreateError,
     StorageError,
@@ -31,7 +32,7 @@ from transformer_cli.process.errors import (
     UsageError,
 )
 from transformer_cli.process.messages import escaped, escaped_in_json, fitted, for_shell, on_one_line, terminal_width
-from transformer_cli.process.signals import cleaned_up, ended_after
+from transformer_cli.process.signals import cleaned_up, ended_after, tell
 from transformer_cli.storage import is_read_only_disk, require_folder_of, require_place, staged_file
 from transformer_cli.storage.filesystem import NO_SPACE, size_in_words
 
@@ -269,6 +270,24 @@ def opened_output_of_typing(path: Path | None) -> Iterator[Write]:
             finally:
                 with ended_after():
                     opened.close()
+
+
+@contextmanager
+def opened_output_of_lines(path: Path | None, *, can_resume: bool) -> Iterator[Write]:
+    """As `opened_output`; if a signal ends the process, it tells that nothing is kept, and which option keeps lines.
+
+    Args:
+        path: of the output.
+        can_resume: whether the lines stand in a file, which can be read again.
+    """
+    if path is None or not is_new_or_regular(path):
+        with opened_output(path) as write:
+            yield write
+        return
+    how = "--resume" if can_resume else "with the lines in a file, --input FILE --resume"
+    told = f"tfm: nothing was written to {path}; {how} keeps each {WINDOW_LINES:,} finished lines, and the same command then goes on\n"
+    with cleaned_up(lambda: tell(told)), opened_output(path) as write:
+        yield write
 
 
 def is_new_or_regular(path: Path) -> bool:

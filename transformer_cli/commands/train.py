@@ -128,7 +128,8 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
         if fall is not None and fall < _LEAST_FALL:
             return f"{poor}. In the second half of the run the loss no longer fell, so more updates are no help. What helps: {pairs}"
         measured = "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
-        return f"{poor}. What helps first: more than {run.step:,} updates{measured}. Then {pairs}"
+        updates = "1 update" if run.step == 1 else f"{run.step:,} updates"
+        return f"{poor}. What helps first: more than {updates}{measured}. Then {pairs}"
     if run.num_validation_pairs < _FEW_SENTENCES:
         sentences = "1 sentence" if run.num_validation_pairs == 1 else f"{run.num_validation_pairs} sentences"
         return (

@@ -28,7 +28,7 @@ from transformer_cli.commands.output import (
     Write,
     check_output,
     is_new_or_regular,
-    opened_output,
+    opened_output_of_lines,
     require_no_corpus,
     require_other_file,
 )
@@ -183,7 +183,8 @@ def _write_translations(
             num_done = unfinished.num_done
             windows, write = unfinished.remaining(windows), unfinished.write
         else:
-            write = opened.enter_context(opened_output(output))
+            can_resume = input_file is not None and is_regular_file(input_file)
+            write = opened.enter_context(opened_output_of_lines(output, can_resume=can_resume))
         advance = opened.enter_context(_progress(input_file, output, num_done))
         for window in windows:
             translations = translator.translate_window(window, with_details=options.any_details)

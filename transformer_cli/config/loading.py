@@ -524,6 +524,25 @@ def _refusal(problem: str, at: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
 
 
+def yaml_problem(error: yaml.MarkedYAMLError, text: str) -> tuple[str, str | None]:
+    """What the parser has refused, in words for people, and what to do; None: nothing more is known."""
+    problem, mark = error.problem or error.context or "", error.problem_mark
+    if "\\t" in problem:
+        return problem, "YAML takes no tabs here: indent with spaces"
+    is_unexpected = problem.startswith(("expected <block end>", "expected '<document start>'"))
+    is_second_colon = problem.startswith("mapping values are not allowed")
+    if mark is None or not (is_unexpected or is_second_colon):
+        return problem, None
+    before = text[mark.index - mark.column : mark.index]
+    if mark.line > 0 and not (before.strip() if is_unexpected else ": " in before):
+        problem = "the indentation of this line does not fit the lines above it"
+        return problem, "keys of one level begin in the same column; items of a list have a hyphen each"
+    if is_unexpected and "<scalar>" not in problem:
+        return problem, None
+    hint = "a value with a colon or quotation marks inside stands in quotation marks of the other kind"
+    return "a second colon in one line" if is_second_colon else "there is more behind the end of a value", hint
+
+
 def parse_yaml(text: str, origin: str, *, is_written: bool = False) -> Any:
     """Parse YAML.
 
@@ -543,8 +562,7 @@ def parse_yaml(text: str, origin: str, *, is_written: bool = False) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
-        has_tab = "\\t" in (error.problem or "")
-        hint = "YAML takes no tabs here: indent with spaces" if has_tab else None
-        raise ConfigError(f"{origin}{line}: {error.problem or error.context}", hint=hint) from error
+        problem, hint = yaml_problem(error, text)
+        raise ConfigError(f"{origin}{line}: {problem}", hint=hint) from error
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         raise ConfigError(f"{origin}: not YAML: {error}") from error

@@ -11,7 +11,7 @@ from typing import Any
 
 from transformer_cli.data.sources.lines import num_lone_returns, read_text_chunks
 from transformer_cli.data.sources.records import first_records
-from transformer_cli.data.sources.tables import ROLES, first_rows
+from transformer_cli.data.sources.tables import ROLES, first_rows, require_equal_columns
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.text.languages import (
@@ -87,6 +87,7 @@ def columns_of(
     titles = [title.strip() for title in rows[0]]
     if is_title_line(titles, rows[1:]):
         raise _title_above(path, rows[0], "the other cells of this row are empty")
+    require_equal_columns(path, kind, NUM_SAMPLED_ROWS, encoding)
     has_header = not set(titles).isdisjoint(names) or is_header(titles, rows[1:])
     columns = []
     for number, title in enumerate(titles):

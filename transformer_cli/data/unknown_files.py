@@ -23,7 +23,7 @@ from transformer_cli.data.columns import (
     require_line_feeds,
     spoken_language,
 )
-from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_lines, refuse_utf_16
+from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_lines, refuse_binary, refuse_utf_16
 from transformer_cli.data.sources.local_files import (
     corpus_format,
     find_files,
@@ -464,6 +464,7 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
     for path, text in texts.items():
         if path not in marked:
             refuse_utf_16(text, path)
+            refuse_binary(text, path)
     legacy = {path: text for path, text in texts.items() if is_not_utf_8(text)}
     if marked or not legacy:  # UTF-16 beside another encoding is refused where the lines are read
         return FoundEncoding(None)

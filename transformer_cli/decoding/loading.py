@@ -296,14 +296,26 @@ def _announce(loaded: _Loaded) -> None:
 
 def _announce_interruption(run: RunFolder, training: TrainingConfig, name: str) -> None:
     """Log a warning if the training of a run has stopped before its end; with the command that continues it, where it is known."""
-    from transformer_cli.checkpoint.runs import interrupted_at
+    from transformer_cli.checkpoint.runs import damaged_behind, interrupted_at
 
     reached = interrupted_at(run.path)
     if reached is None:
         return
     planned = "" if training.max_steps is None else f" of {training.max_steps:,}"
     is_here = run.path.absolute() == (RUNS / name).absolute()  # where tfm train looks for a run of this name
-    how = f": tfm train --config {for_shell(run.config_file)} continues it" if is_here else ""
+    command = f": tfm train --config {for_shell(run.config_file)}" if is_here else ""
+    if (damaged := damaged_behind(run.path, reached)) is not None:
+        how = f"{command} makes the later steps again" if command else ""
+        logger.warning(
+            "%s: its checkpoint %s is damaged, so its training goes on from step %s%s%s",
+            run.path,
+            damaged,
+            f"{reached:,}",
+            planned,
+            how,
+        )
+        return
+    how = f"{command} continues it" if command else ""
     logger.warning(
         "%s: its training stopped at step %s%s and is not finished%s", run.path, f"{reached:,}", planned, how
     )

@@ -29,6 +29,19 @@ def test_a_clean_corpus_has_no_fault_and_exits_with_0(tfm: Tfm) -> None:
     assert json.loads(finished.text)["ruins_training"] is False
 
 
+def test_sentences_too_short_to_tell_their_language_are_counted(tfm: Tfm) -> None:
+    """Else a person takes a check that judged few sentences for one that found no fault."""
+    sides = clean_lines(NUM_PAIRS)
+    sides[0][0], sides[1][0] = "Where is he?", "Il cane dorme davanti alla casa."
+    sides[0][1], sides[1][1] = "a" * 19 + " 1234", "b" * 20
+    num_short = sum(sum(map(str.isalpha, text)) < 20 for side in sides for text in side)
+    part = json.loads(check(tfm, sides).text)["parts"][0]
+    assert part["num_pairs_with_examined_languages"] == NUM_PAIRS
+    assert part["num_sentences_too_short_for_languages"] == num_short >= 2
+    shown = tfm("data", "check", "train.en", "train.it").text
+    assert f"{num_short:,} of {2 * NUM_PAIRS:,} sentences have fewer than 20 letters" in shown
+
+
 def test_a_corpus_without_a_pair_is_refused_and_not_without_fault(tfm: Tfm) -> None:
     (tfm.folder / "empty.tsv").write_text("", encoding="utf-8")
     (tfm.folder / "my.yaml").write_text(

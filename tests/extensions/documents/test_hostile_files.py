@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from transformer_cli.extensions.documents.formats import ReadingLimits, ReadingOptions
+from transformer_cli.extensions.documents.formats import ReadingLimits, ReadingOptions, format_named, read_document
 from transformer_cli.extensions.documents.xml import read_xml
 from transformer_cli.extensions.documents.zip_files import opened_archive, read_part
 from transformer_cli.process.errors import DataError
@@ -87,6 +87,14 @@ def test_a_name_that_leads_out_of_the_archive_is_refused(name: str) -> None:
 def test_two_parts_of_one_name_are_refused() -> None:
     with pytest.raises(DataError, match="two parts"):
         opened_archive(packed(("a", b"1"), ("a", b"2")))
+
+
+@pytest.mark.parametrize("name", ["csv", "txt", "yaml", "json", "po"])
+def test_binary_data_is_named_as_such_and_not_by_an_encoding(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    program = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0>\0\1\r\r\r\0\xd0\xf0\xdb, \t\n" * 100
+    with pytest.raises(DataError, match=r"^binary data, where text in UTF-8 is expected"):
+        read_document(program, format_named(name))
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"PK\x03\x04" + b"\x00" * 100, b"x" * 1000])

@@ -138,6 +138,35 @@ def test_what_is_no_yaml_is_refused_with_its_line() -> None:
         read_yaml(b"a: b\nc: [d\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (3, "en:\n    dog: x\n  cat: y\n"),
+        (3, "en:\n  dog: x\n    cat: y\n"),
+        (3, "en:\n  - a\n - b\n"),
+        (4, "en: x\n# c\n\n   dog: y\n"),
+        (2, "  en: x\ndog: y\n"),
+        (2, "- en: x\n   dog: y\n"),
+        (3, "en:\n  'dog': x\n   'cat': y\n"),
+    ],
+)
+def test_a_wrong_indentation_is_named_as_such_with_its_line(line: int, text: str) -> None:
+    with pytest.raises(DataError) as refused:
+        read_yaml(b"\xef\xbb\xbf" + text.encode())
+    what = "the indentation of this line does not fit the lines above it"
+    assert refused.value.message == f"line {line}: no valid YAML: {what}"
+    assert "settings" not in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("en: a: b\n", "a second colon"), ("a: b\nen: 'The 'dog' is'\n", "there is more behind the end of a value")],
+)
+def test_marks_inside_a_value_are_no_wrong_indentation(text: str, what: str) -> None:
+    with pytest.raises(DataError, match=what):
+        read_yaml(text.encode())
+
+
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(DataError, match="nested more than 200 deep"):
         read_yaml(b"[" * 300 + b"]" * 300)

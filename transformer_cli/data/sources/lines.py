@@ -37,6 +37,11 @@ _BEGINNING_BYTES = 4096
 # part of sentences.
 _MIN_LONE_RETURNS = 3
 _LONE_RETURNS_PER_FEED = 20
+# Data is binary if its beginning has a zero byte, at least _FEWEST_BYTES bytes, and more than _LARGEST_SHARE of
+# characters that text never contains.
+_FEWEST_BYTES = 64
+_LARGEST_SHARE = 0.3
+_NEVER_IN_TEXT = "\ufffd" + "".join(map(chr, {*range(32)} - {*b"\t\n\v\f\r\x1b"}))
 _TWO_LINES_OF_MACS = re.compile(rb"[^\r]+\r[^\r]+\r")
 _RETURNS_BEFORE_FEED = re.compile(rb"\r+(?=\n)")
 _UNUSUAL = (
@@ -220,6 +225,24 @@ def refuse_utf_16(beginning: bytes, source: Path | str) -> None:
     marked = beginning.startswith(UTF_16_MARKS)
     if marked or (min(nul_shares) < 0.1 and max(nul_shares) > 0.7):
         raise utf_16_error(source)
+
+
+def refuse_binary(beginning: bytes, source: Path | str = "") -> None:
+    """Raise DataError if the beginning of a file shows that it holds no text; text with some bad bytes is accepted.
+
+    Args:
+        beginning: in no encoding of two bytes; these have zero bytes in text.
+        source: the file, or the name of a stream; empty: the caller names it.
+    """
+    beginning = beginning[:_BEGINNING_BYTES]
+    if len(beginning) < _FEWEST_BYTES or b"\0" not in beginning:
+        return
+    text = beginning.decode("utf-8", errors="replace")
+    if sum(map(text.count, _NEVER_IN_TEXT)) > _LARGEST_SHARE * len(text):
+        raise DataError(
+            f"{source}{': ' if source else ''}binary data, where text in UTF-8 is expected",
+            hint="save it as plain text in UTF-8 with the program that wrote it",
+        )
 
 
 def _name_to_convert(source: Path | str) -> str:

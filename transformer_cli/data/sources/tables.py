@@ -208,12 +208,33 @@ def read_table(
             if header:
                 continue
         if len(row) != num_columns:
-            found = f"{len(row)} column{'s' if len(row) > 1 else ''}, where the first row has {num_columns}"
-            if any(b"\r" in cell for cell in row):
-                raise carriage_return_error(f"{path}:{line}", path, found)
-            hint = _hint_of_columns(kind, delimiter, are_too_many=len(row) > num_columns)
-            raise DataError(f"{path}:{line}: {found}", hint=hint)
+            raise _unequal_columns(f"{path}:{line}", path, row, num_columns, kind, delimiter)
         yield RawPair(line, row[source], row[target])
+
+
+def _unequal_columns(
+    where: str, path: Path, row: Sequence[bytes], num_columns: int, kind: str, delimiter: bytes
+) -> DataError:
+    found = f"{len(row)} column{'s' if len(row) > 1 else ''}, where the first row has {num_columns}"
+    if any(b"\r" in cell for cell in row):
+        return carriage_return_error(where, path, found)
+    return DataError(f"{where}: {found}", hint=_hint_of_columns(kind, delimiter, are_too_many=len(row) > num_columns))
+
+
+def require_equal_columns(path: Path, kind: str, num_rows: int, encoding: str | None = None) -> None:
+    """Refuse a TSV or CSV file if one of its first rows has more or fewer columns than the first.
+
+    Raises:
+        DataError: with the line of this row, and what may be wrong with it.
+    """
+    delimiter = b"\t" if kind == "tsv" else _sniff_delimiter(path, encoding)
+    rows = _tsv_rows(path, encoding) if kind == "tsv" else _csv_rows(path, delimiter, encoding)
+    filled = ((line, row) for line, row in rows if row is not None and row != [b""])
+    num_columns = 0
+    for line, row in islice(filled, num_rows):
+        num_columns = num_columns or len(row)
+        if len(row) != num_columns:
+            raise _unequal_columns(f"{path}:{line}", path, row, num_columns, kind, delimiter)
 
 
 def first_rows(path: Path, kind: str, num_rows: int, encoding: str | None = None) -> list[list[str]]:

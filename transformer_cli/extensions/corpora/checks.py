@@ -19,6 +19,7 @@ from transformer_cli.extensions.corpora.pair_facts import (
     REPLACEMENT_CHARACTER,
     HeldOutForms,
     SentenceLanguageDetector,
+    has_few_letters,
     is_nearly_untranslated,
     plain_digest,
     plain_form,
@@ -73,6 +74,7 @@ class PairChecks:
     ) -> None:
         self.findings = Findings()
         self.num_examined_languages = 0
+        self.num_short = 0
         self._part, self._detector, self._held_out = part, detector, held_out
         for name in ("seen", "forms"):
             (folder / name).mkdir()
@@ -143,6 +145,7 @@ class PairChecks:
 
     def _look_at_languages(self, pair: NumberedPair, text: SentencePair) -> None:
         self.num_examined_languages += 1
+        self.num_short += sum(map(has_few_letters, text[:2]))
         spoken = spoken_pair(self._detector, text, self._part.direction)
         if spoken.is_exchanged:
             self._note("swapped", pair, spoken.note)
@@ -185,6 +188,8 @@ class PartReport:
     part: NumberedPart
     num_pairs: int
     num_examined_languages: int
+    num_short: int
+    """Number of sentences of the examined pairs whose language was not judged, because they have too few letters."""
     found: list[Found]
 
     def to_json(self) -> dict[str, Any]:
@@ -195,6 +200,7 @@ class PartReport:
             "languages": str(self.part.direction),
             "num_pairs": self.num_pairs,
             "num_pairs_with_examined_languages": self.num_examined_languages,
+            "num_sentences_too_short_for_languages": self.num_short,
             "findings": [found.to_json() for found in self.found],
         }
 
@@ -282,7 +288,8 @@ def _inspected(
     for found in _drift_findings(drift, num_pairs, part, data):
         findings.add(found)
     examined = dict.fromkeys(LANGUAGE_FAULTS, checks.num_examined_languages)
-    return PartReport(part, num_pairs, checks.num_examined_languages, findings.finish(examined, num_pairs))
+    found_all = findings.finish(examined, num_pairs)
+    return PartReport(part, num_pairs, checks.num_examined_languages, checks.num_short, found_all)
 
 
 def _drift_findings(drift: DriftFinder, num_pairs: int, part: NumberedPart, data: DataConfig) -> Iterator[Found]:

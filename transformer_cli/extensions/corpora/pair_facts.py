@@ -140,7 +140,8 @@ class HeldOutForms:
             table.close()
 
 
-_MIN_LETTERS = 20
+MIN_LETTERS = 20
+"""The language of a sentence of fewer letters is not judged."""
 _MIN_PROBABILITY = 0.8
 _MAX_CHARACTERS = 200
 # Scripts in which the model has seen no language, although it knows their languages in other letters.
@@ -157,13 +158,18 @@ _ALIKE = (
 )
 
 
+def has_few_letters(text: str) -> bool:
+    """Whether a sentence is too short for its language to be judged."""
+    return sum(map(str.isalpha, text[:_MAX_CHARACTERS])) < MIN_LETTERS
+
+
 class SentenceLanguageDetector(LanguageDetector):
     """Recognises languages; single sentences only if they are long enough and the model is sure."""
 
     def language_of(self, text: str) -> str | None:
         """The language of a text; None if it is too short, in a script that the model does not know, or the model is not sure."""
         beginning = text[:_MAX_CHARACTERS]
-        if sum(map(str.isalpha, beginning)) < _MIN_LETTERS or not self._knows_script(beginning):
+        if has_few_letters(beginning) or not self._knows_script(beginning):
             return None
         return self.most_probable(beginning, at_least=_MIN_PROBABILITY)
 

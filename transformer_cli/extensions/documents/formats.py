@@ -7,10 +7,11 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import TypeVar
 
-from transformer_cli.data.sources.lines import kind_without_text
+from transformer_cli.data.sources.lines import kind_without_text, refuse_binary
 from transformer_cli.extensions.documents.character_encoding import (
     DecodedText,
     decoded,
+    has_byte_order_mark,
     require_utf_8_document,
 )
 from transformer_cli.extensions.documents.segments import (
@@ -328,6 +329,8 @@ def read_document(data: bytes, document_format: Format, options: ReadingOptions 
     read: Read = getattr(import_module(f"transformer_cli.extensions.documents.{module}"), function)
     if options.encoding is not None or document_format.names_its_encoding:
         return read(data, options)
+    if not has_byte_order_mark(data):
+        refuse_binary(data)
     try:
         document = read(data, options)
     except DataError:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from transformer_cli.config.data import Direction
+from transformer_cli.config.loading import yaml_problem
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.repeated_keys import RepeatedKeys
@@ -107,7 +108,8 @@ def _invalid(text: str, error: Exception) -> DataError:
         )
     mark = getattr(error, "problem_mark", None)
     place = f"line {mark.line + 1}: " if mark else ""
-    return DataError(f"{place}no valid YAML: {getattr(error, 'problem', None) or error}")
+    problem, hint = yaml_problem(error, text) if isinstance(error, yaml.MarkedYAMLError) else (str(error), None)
+    return DataError(f"{place}no valid YAML: {problem}", hint=hint)
 
 
 def _scalars(text: str, options: ReadingOptions, keys: list[Any], repeated: RepeatedKeys) -> Iterator[_Scalar]:

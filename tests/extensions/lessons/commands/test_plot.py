@@ -191,6 +191,13 @@ def test_what_cannot_be_drawn_is_refused(output: str | None, options: dict[str, 
     assert not Path(str(output)).exists()
 
 
+@pytest.mark.parametrize("output", [None, "curves.gif", "curves.png"])
+def test_a_run_that_is_not_there_is_named_before_what_else_is_missing(output: str | None) -> None:
+    record_run("a")
+    with pytest.raises(MissingInputError, match="nothing: no such run"):
+        make("nothing", output=output)
+
+
 @pytest.mark.long
 def test_the_page_names_no_address_and_escapes_names() -> None:
     record_run("a<b>")

@@ -73,11 +73,19 @@ def check_command(
 
 
 def _lines(report: PartReport) -> list[str]:
+    from transformer_cli.extensions.corpora.pair_facts import MIN_LETTERS
+
     part = report.part
     title = f"{part.split or 'pairs'}, {part.direction}: {part.name}"
     bad = [found for found in report.found if found.ruins]
     others = [found for found in report.found if not found.ruins]
     lines = [title, f"  {report.num_pairs:>9,} pairs"]
+    if report.num_short:
+        num_examined = f"{2 * report.num_examined_languages:,} sentences"
+        few = f"fewer than {MIN_LETTERS} letters"
+        lines.append(
+            f"  {report.num_short:>9,} of {num_examined} have {few}: in which language they are was not judged"
+        )
     if bad:
         lines += [
             "",

@@ -103,6 +103,7 @@ def plot_command(
     as_json: JsonOption = False,
 ) -> None:
     """Draw the training curves of runs. Loss, scores, learning rate, gradient norm and speed."""
+    runs = plotted_runs(names or (), is_grouped=group)
     if output is None and not (as_json or table):
         raise UsageError(
             "say what to make: a picture or page, or a table",
@@ -112,7 +113,6 @@ def plot_command(
         _check_ending(output)
         make_folders(output.parent)
         check_output(output)
-    runs = plotted_runs(names or (), is_grouped=group)
     panels = panels_of(runs, metrics or default_metrics(runs), axis, smooth=smooth)
     _check_logarithmic([panel.metric for panel in panels], log or ())
     warn_of_gaps(runs)
