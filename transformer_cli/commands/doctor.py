@@ -10,6 +10,7 @@ from transformer_cli import __version__
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import show
 from transformer_cli.config import RuntimeConfig
+from transformer_cli.process.messages import counted
 
 _PACKAGES = ("torch", "datasets", "tokenizers", "pydantic", "sacrebleu", "numpy", "pyarrow")
 _WIDTH = 12
@@ -87,7 +88,7 @@ def fact_lines(facts: dict[str, Any]) -> list[str]:
         ("processor", processor["name"]),
         (
             "",
-            f"{processor['usable_cpus']} of {_counted(processor['cpus'], 'CPU')} usable, {_counted(processor['threads'], 'thread')}, "
+            f"{processor['usable_cpus']} of {counted(processor['cpus'], 'CPU')} usable, {counted(processor['threads'], 'thread')}, "
             # PyTorch's word for a processor in which it finds no wide instructions.
             f"{processor['instructions'].replace('DEFAULT', 'no wide instructions found')}",
         ),
@@ -104,10 +105,6 @@ def fact_lines(facts: dict[str, Any]) -> list[str]:
         *(("", f"[{name}] lacks {', '.join(lacks)}") for name, lacks in extras.items() if lacks),
     ]
     return [f"{name:<{_WIDTH}}  {value}" for name, value in rows]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _version_of(package: str) -> str | None:

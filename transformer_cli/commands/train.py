@@ -15,7 +15,7 @@ from transformer_cli.commands.command_line import ConfigOption, Overrides, set_o
 from transformer_cli.config import SequencesData, load_config
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.process import plain_form
-from transformer_cli.process.messages import for_shell
+from transformer_cli.process.messages import counted, for_shell
 
 if TYPE_CHECKING:
     from transformer_cli.training.run import TrainedRun
@@ -51,9 +51,9 @@ def train_command(
         ends_there = settings.training.schedule in ENDS_AT_MAX_STEPS
         go_on = "To train longer, take another name" if ends_there else "To go on, raise it"
         logger.info(
-            "runs/%s is finished: %d steps, %s. %s; to start again: --from-scratch",
+            "runs/%s is finished: %s, %s. %s; to start again: --from-scratch",
             settings.name,
-            run.step,
+            counted(run.step, "step"),
             ", ".join(run.limits_reached),
             go_on,
         )
@@ -128,8 +128,7 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
         if fall is not None and fall < _LEAST_FALL:
             return f"{poor}. In the second half of the run the loss no longer fell, so more updates are no help. What helps: {pairs}"
         measured = "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
-        updates = "1 update" if run.step == 1 else f"{run.step:,} updates"
-        return f"{poor}. What helps first: more than {updates}{measured}. Then {pairs}"
+        return f"{poor}. What helps first: more than {counted(run.step, 'update')}{measured}. Then {pairs}"
     if run.num_validation_pairs < _FEW_SENTENCES:
         sentences = "1 sentence" if run.num_validation_pairs == 1 else f"{run.num_validation_pairs} sentences"
         return (

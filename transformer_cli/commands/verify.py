@@ -36,7 +36,7 @@ from transformer_cli.process.errors import (
     UsageError,
 )
 from transformer_cli.process.imports import require_extra
-from transformer_cli.process.messages import for_shell
+from transformer_cli.process.messages import counted, for_shell
 from transformer_cli.storage import SIGNATURE_NAME, damage_of, open_sealed
 from transformer_cli.storage.filesystem import parse_json, size_in_words
 from transformer_cli.storage.writing import broken_json_lines, is_running
@@ -131,7 +131,7 @@ def verify_command(
     show(facts, list(_lines(found)), as_json=as_json)
     if found.all_problems:
         raise DataError(
-            f"{found.place}: not as it was written: {_counted(len(found.all_problems), 'problem')}",
+            f"{found.place}: not as it was written: {counted(len(found.all_problems), 'problem')}",
             hint=f"copy what is named here again from where it came{_or_else(found)}",
         )
 
@@ -372,8 +372,4 @@ def _lines(found: Verification) -> Iterator[str]:
 
 def _kinds(checked: Sequence[Checked]) -> list[str]:
     whats = [one.what for one in checked]
-    return [_counted(whats.count(what), what) for what in dict.fromkeys(whats)]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return [counted(whats.count(what), what) for what in dict.fromkeys(whats)]

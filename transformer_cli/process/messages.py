@@ -192,6 +192,11 @@ def shortened(text: str, max_characters: int) -> str:
     return text if len(text) <= max_characters else f"{text[: max_characters - 1]}…"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, such as 1 update or 1,500 updates."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def for_shell(word: object, system: str = os.name) -> str:
     """A path, a name or a sentence as one word of a command line, in quotation marks if a shell would split or change it.
 

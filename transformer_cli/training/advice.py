@@ -28,6 +28,7 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, has_tensor_cores, num_usable_cpus
 from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
+from transformer_cli.process.messages import counted
 from transformer_cli.storage import read_json_lines
 from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
@@ -144,10 +145,10 @@ class Plan:
                 later = f"epochs that read each pair the other way round, too: {until:,}; then {rest:,.1f} of half as many updates"
             epochs = f"{self.updates_per_epoch:,} of them in the first epoch; {later}"
         return [
-            f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
+            f"plan: {self.num_pairs:,} training pairs, {counted(self.num_steps, 'update')} of about "
             f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, {epochs}",
             f"plan: validations: {self.times(training.validate_every):,}, of "
-            f"{_counted(self.num_validation_sentences, 'sentence')}; saves: {self.times(training.save_every):,}, "
+            f"{counted(self.num_validation_sentences, 'sentence')}; saves: {self.times(training.save_every):,}, "
             f"and each new best; learning rate: {highest:.2g}{after}, {at_end}",
         ]
 
@@ -255,7 +256,7 @@ def _plateau_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
     if patience is None or patience < num_validations:
         return []
     return [
-        f"training.plateau_patience is {patience} and the run has {_counted(num_validations, 'validation')}, of "
+        f"training.plateau_patience is {patience} and the run has {counted(num_validations, 'validation')}, of "
         "which the first is always a new best: the learning rate cannot fall; lower training.plateau_patience, or "
         f"set training.validate_every to about {one_or_two_digits(plan.num_steps / (3 * patience))}"
     ]
@@ -275,7 +276,7 @@ def _average_warnings(plan: Plan, training: TrainingConfig) -> list[str]:
         fitting = plan.num_steps // wanted
         advice += [f"set training.{interval} to {fitting:,}{' or less' if fitting > 1 else ''}"]
     return [
-        f"training.average_last is {wanted:,} and the run has {_counted(number, noun)}: {result}; {', or '.join(advice) or 'train longer'}"
+        f"training.average_last is {wanted:,} and the run has {counted(number, noun)}: {result}; {', or '.join(advice) or 'train longer'}"
     ]
 
 
@@ -339,7 +340,7 @@ def _corpus_warnings(plan: Plan, config: Config) -> list[str]:
     num_sentences = plan.num_validation_sentences
     if num_sentences < MIN_VALIDATION_SENTENCES:
         found.append(
-            f"validation uses {_counted(num_sentences, 'sentence')}: scores of so few are mostly chance; "
+            f"validation uses {counted(num_sentences, 'sentence')}: scores of so few are mostly chance; "
             + _advice_on_validation(plan, config)
         )
     if plan.updates_per_epoch < MIN_UPDATES_PER_EPOCH:
@@ -350,7 +351,7 @@ def _corpus_warnings(plan: Plan, config: Config) -> list[str]:
         if wanted < (2 if name == "batch_sentences" else MIN_BATCH_TOKENS):
             advice = _MORE_PAIRS
         found.append(
-            f"training.{name} is {size:,}: an epoch has only {_counted(plan.updates_per_epoch, 'update')}, "
+            f"training.{name} is {size:,}: an epoch has only {counted(plan.updates_per_epoch, 'update')}, "
             f"so the model learns slowly from each pair; {advice}"
         )
     return found
@@ -377,10 +378,6 @@ def _advice_on_validation(plan: Plan, config: Config) -> str:
     if share > _LARGEST_SHARE:
         return _MORE_PAIRS
     return f"set data.validation_share to about {max(0.05, share):.2g}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def one_or_two_digits(number: float) -> int:

@@ -84,7 +84,7 @@ def test_a_card_says_what_the_files_of_the_run_say(trained: TrainedModel) -> Non
     assert "| pairs read | 12 |" in text
     assert "| dropped: drop_equal | 2 |" in text
     assert "drop_empty |" not in text
-    assert "1 updates; seed 1; 0 minutes" in text, "later updates do not count"
+    assert "1 update; seed 1; 0 minutes" in text, "later updates do not count"
     assert "a device" in text
     assert "PyTorch 2.0" in text
     for name in ("single words", "all in capitals", "numbers", "sentences in a line"):

@@ -22,7 +22,7 @@ from transformer_cli.extensions.exchange.exported_files import CARD
 from transformer_cli.extensions.exchange.imported_model import FINE_TUNING
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.imports import require_extra
-from transformer_cli.process.messages import on_one_line
+from transformer_cli.process.messages import counted, on_one_line
 from transformer_cli.text.languages import name_of_language
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
@@ -336,9 +336,9 @@ def _corpora(files: TrainedFiles) -> dict[str, tuple[str | None, str | None]]:
 def _training(files: TrainedFiles, records: RunRecords, pictures: Mapping[str, str]) -> str:
     config, environment = files.config, records.environment
     if (origin := _imported_from(files)) is not None:
-        facts = [f"imported, not trained here: {origin}", *([f"{files.step:,} updates"] if files.step else [])]
+        facts = [f"imported, not trained here: {origin}", *([counted(files.step, "update")] if files.step else [])]
     else:
-        facts = [f"{files.step:,} updates", f"seed {config.seed}"]
+        facts = [counted(files.step, "update"), f"seed {config.seed}"]
         if config.training.init_from:
             facts.append(f"fine-tuned from {config.training.init_from}")
         if records.hours is not None:
