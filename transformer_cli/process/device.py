@@ -325,8 +325,8 @@ def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until a GPU has done all its work; a CPU has none left."""
-    if device.type != "cpu":
+    """Wait until a GPU has done all its work; a CPU has none left, and other devices may have no way to wait."""
+    if device.type in ("cuda", "mps", "xpu"):
         torch.accelerator.synchronize(device)
 
 
