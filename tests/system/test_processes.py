@@ -150,13 +150,14 @@ def test_a_run_may_be_read_while_it_trains(tfm: Tfm) -> None:
     assert first.wait().exit_code == 0
 
 
-def test_a_signal_ends_a_translation_with_one_message(tfm_with_run: Tfm) -> None:
+def test_a_signal_ends_a_translation_with_one_message_and_a_way_to_go_on(tfm_with_run: Tfm) -> None:
     output = tfm_with_run.folder / "out.txt"
     for name, code in (("SIGTERM", 143), ("SIGINT", 130)):
         fault = ("at", "translation", 1, "signal", name)
         finished = tfm_with_run("translate", "1 2", "--output", "out.txt", faults=[fault])
         assert finished.exit_code == code
-        assert finished.talk.endswith(f"\ntfm: ended by {name}\n")
+        assert f"\ntfm: ended by {name}\ntfm: nothing was written to out.txt; " in finished.talk
+        assert finished.talk.count("\n") == 3, finished.talk
         assert "Traceback" not in finished.talk
         assert not output.exists()
     assert [path.name for path in tfm_with_run.folder.iterdir() if path.name.startswith(".tmp")] == []

@@ -64,7 +64,7 @@ from transformer_cli.process.device import (
     require_training_precision,
     return_freed_memory,
 )
-from transformer_cli.process.errors import ConfigError, InterruptedBySignal, TfmError, TryAgainError
+from transformer_cli.process.errors import ConfigError, DataError, InterruptedBySignal, MissingInputError, TryAgainError
 from transformer_cli.process.messages import for_shell, log_to_file
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.process.torchrun import Launch, read_launch
@@ -296,7 +296,7 @@ def _writing(folder: RunFolder, processes: Processes) -> Iterator[None]:
         try:
             with log_to_file(folder.log_file):
                 yield
-        except TfmError:
+        except (ConfigError, DataError, MissingInputError):
             if is_new:
                 folder.remove_if_only_logged()
             raise
