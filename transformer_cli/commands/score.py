@@ -21,6 +21,7 @@ from transformer_cli.commands.input_lines import check_input, opened_lines
 from transformer_cli.commands.output import STANDARD, fitting, show
 from transformer_cli.config.schema import SCORES_BY_DEFAULT, ScoreName
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.messages import counted
 from transformer_cli.text import languages
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def score_command(
         "num_sentences": len(hypotheses),
         "scores": [score.as_json() for score in found],
     }
-    lines = [f"{_num_sentences(hypotheses)}; {intervals()}", *score_lines(found)]
+    lines = [f"{counted(len(hypotheses), 'sentence')}; {intervals()}", *score_lines(found)]
     if seeds:
         seed_measurements = [measured, *map(measure, texts[after_references:after_seeds])]
         over_seeds = scores_of_seeds(seed_measurements)
@@ -265,10 +266,6 @@ def intervals() -> str:
 def score_lines(scores: Sequence[Score]) -> list[str]:
     """The scores as a table for people."""
     return fitting(score.line() for score in scores)
-
-
-def _num_sentences(text: Sequence[str]) -> str:
-    return "1 sentence" if len(text) == 1 else f"{len(text):,} sentences"
 
 
 def _num_lines(text: Sequence[str]) -> str:

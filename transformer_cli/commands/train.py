@@ -130,9 +130,8 @@ def _what_to_expect(run: TrainedRun, name: str, options: str, begun_from: str | 
         measured = "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
         return f"{poor}. What helps first: more than {counted(run.step, 'update')}{measured}. Then {pairs}"
     if run.num_validation_pairs < _FEW_SENTENCES:
-        sentences = "1 sentence" if run.num_validation_pairs == 1 else f"{run.num_validation_pairs} sentences"
         return (
-            f"the validation split has only {sentences}, so its scores are partly chance. More pairs help most: docs/own_corpus.md "
+            f"the validation split has only {counted(run.num_validation_pairs, 'sentence')}, so its scores are partly chance. More pairs help most: docs/own_corpus.md "
             "has how many gave what"
         )
     return (

@@ -277,8 +277,8 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
     return any(len(there.split()) < len(here.split()) / 2 for here, there in clauses)
 
 
-def _any_goes_on(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses: Found) -> bool:
-    """Whether the translation of a clause goes on with another one: a model that has read it only in sentences of two adds the second."""
+def _adds_a_clause(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses: Found) -> bool:
+    """Whether the translation of one of these parts has a clause more: a model that has read clauses only in pairs adds the second."""
     if not all(map(has_spaces, pipeline.languages)):
         return False
     for part in parts:
@@ -454,7 +454,7 @@ class TextKeeper:
         if len(in_parts.parts) == len(whole.parts):
             return False
         is_kept = any(part.is_kept for part in in_parts.parts)
-        if not (is_kept or _any_goes_on(self.pipeline, in_parts.parts, self.hypotheses)):
+        if not (is_kept or _adds_a_clause(self.pipeline, in_parts.parts, self.hypotheses)):
             return False
         most = _LITTLE_LONGER * (self.pipeline.seen.longest or math.inf)
         return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
@@ -517,7 +517,7 @@ class TextKeeper:
             for source in (whole, halves)
         )
         is_longer = num_halves >= _CLEARLY_MORE * num_whole
-        if not is_longer or _any_goes_on(self.pipeline, _new_parts(halves, whole), self.hypotheses):
+        if not is_longer or _adds_a_clause(self.pipeline, _new_parts(halves, whole), self.hypotheses):
             return whole
         return halves._replace(is_repaired=True)
 
@@ -716,7 +716,7 @@ class Repair:
             new = [each for each in halves.requests if each not in hypotheses]
             found = dict(zip(new, self.search(new, self.options), strict=True)) if new else {}
             has_fewer = self._total(halves, hypotheses | found) < self._total(source, hypotheses)
-            if has_fewer and not _any_goes_on(self.pipeline, _new_parts(halves, source), hypotheses | found):
+            if has_fewer and not _adds_a_clause(self.pipeline, _new_parts(halves, source), hypotheses | found):
                 source = halves
                 hypotheses.update(found)
         return source
