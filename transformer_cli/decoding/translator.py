@@ -23,9 +23,10 @@ from transformer_cli.decoding.checks.doubts import (
     lost_marks,
     without_words,
 )
+from transformer_cli.decoding.checks.lost_text import TextKeeper, in_clauses, loses_text
 from transformer_cli.decoding.checks.omissions import regain_lost_words, with_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import Repair, TextKeeper, in_clauses, loses_text
+from transformer_cli.decoding.checks.repair import Repair
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.details import with_details, with_explained_unknown
 from transformer_cli.decoding.end_marks import translated_as_sentences

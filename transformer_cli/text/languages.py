@@ -694,6 +694,7 @@ _PLAIN = re.compile(
 )
 
 
+@lru_cache(maxsize=8192)  # the checks of a window of lines ask for each text about ten times
 def is_plain(text: str) -> bool:
     """Whether a text has only words of Latin letters, with a space, a comma, a hyphen, an apostrophe or the end of a sentence between two of them.
 
