@@ -244,6 +244,31 @@ def test_spans_stand_where_their_stand_ins_stood(line: str, expected: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("the cat is here.{n}", "THE CAT IS HERE.{n}"),
+        ("the cat is here?%s", "THE CAT IS HERE?%s"),
+        ("is it here?:name", "IS IT HERE?:name"),
+        ("{% if a %}the cat is here.{% endif %}", "{% if a %}THE CAT IS HERE.{% endif %}"),
+        ("the cat is here.{n} the two are here", "THE CAT IS HERE.{n} THE TWO ARE HERE"),
+        ("the cat is here. {n}", "THE CAT IS HERE. {n}"),
+    ],
+)
+def test_no_space_is_added_between_the_end_of_a_sentence_and_a_placeholder(line: str, expected: str) -> None:
+    def separates(text: str) -> list[str]:
+        return upper_case(re.sub(r"(?<=[.?])(?=\w)", " ", text))
+
+    assert translated(line, separates) == expected
+
+
+def test_a_mark_at_the_beginning_of_a_line_moves_with_no_word() -> None:
+    def reverses(text: str) -> list[str]:
+        return upper_case(" ".join(text.split()[::-1]))
+
+    assert translated(r"\lx the cat", reverses) == r"\lx CAT THE"
+
+
+@pytest.mark.parametrize(
     ("written", "line", "expected"),
     [
         ("\u00ab \\1 \u00bb", 'the book "{n}" is here', "THE BOOK \u00ab {n} \u00bb IS HERE"),

@@ -34,6 +34,7 @@ from transformer_cli.decoding.translation import (
     joined_translation,
     with_alternatives,
 )
+from transformer_cli.text.columns import with_texts
 from transformer_cli.text.languages import primary_language, small_words
 from transformer_cli.text.normalization import (
     may_be_invisible,
@@ -63,7 +64,6 @@ from transformer_cli.text.sentences import (
     text_ranges,
     titles,
     with_final_mark_of,
-    with_texts,
     without_closing_mark,
 )
 from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, with_code, written_breaks

@@ -560,11 +560,13 @@ def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def _is_apart(text: str, span: Span) -> bool:
-    """Whether a colon or a dash separates a URL or placeholder from the text beside it; or an address stands before a sentence."""
+    """Whether a colon or a dash separates a URL or placeholder from the text beside it, or a sentence ends there; or an address stands before a sentence."""
     if span.kind is not SpanKind.WORD:
         return False
     following = text[span.end :].lstrip()
     is_first = not any(map(str.isalnum, text[: span.start]))
+    if _is_at_end(text, span):
+        return True
     if is_first and following[:1].isupper() and _ADDRESS.fullmatch(text, span.start, span.end):
         return True
     before = text[max(0, span.start - _MOST_SPACES) : span.start].rstrip()[-1:]
@@ -572,11 +574,20 @@ def _is_apart(text: str, span: Span) -> bool:
     return before in _LABEL_MARKS or after in _LABEL_MARKS
 
 
+def _is_at_end(text: str, span: Span) -> bool:
+    """Whether a URL or placeholder stands directly behind the end of a sentence, as in "It is late.{n}"."""
+    return (
+        span.kind is SpanKind.WORD
+        and text[max(0, span.start - 1) : span.start] in tuple(_SENTENCE_ENDS)
+        and not text[span.end : span.end + 1].isalnum()
+    )
+
+
 def _core(visible: str, start: int, end: int, before: Span | None, after: Span | None) -> tuple[int, int]:
     """The range between two cuts that is translated.
 
-    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag: "It is late.<br>" is
-    read with its full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder,
+    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag or a placeholder: "It is late.<br>"
+    and "It is late.{n}" are read with their full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder,
     as in letters{n}, and none beside a tag.
     """
     if before is not None:
@@ -588,7 +599,8 @@ def _core(visible: str, start: int, end: int, before: Span | None, after: Span |
         end -= _num_touching(visible[start:end][::-1], after)
         while start < end and not is_part_of_word(visible[end - 1]):
             end -= 1
-        while after.kind in _BETWEEN_WORDS and start < end < limit and visible[end] in _SENTENCE_ENDS:
+        is_end = after.kind in _BETWEEN_WORDS or _is_at_end(visible, after)
+        while is_end and start < end < limit and visible[end] in _SENTENCE_ENDS:
             end += 1
     return start, end
 

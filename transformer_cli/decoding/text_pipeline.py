@@ -313,7 +313,7 @@ class TextPipeline:
             ids_of_all = self._ids_if_short(sentence)
             sentence_parts = self._short_parts(sentence) if ids_of_all is None else [(sentence, ids_of_all)]
             for number, (part, ids) in enumerate(sentence_parts):
-                gap = self.gap(" " if number else source_gap) if parts else ""
+                gap = self.gap(" " if number else source_gap, part) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
                 spelled = written if len(sentence_parts) == 1 else part
                 terms = () if self.glossary is None else self.glossary.find(spelled)
@@ -489,15 +489,16 @@ class TextPipeline:
             sentences[1:] = map(_without_lone_quote, sentences[1:])
         return sentences
 
-    def gap(self, marks: str) -> str:
+    def gap(self, marks: str, second: str) -> str:
         """What stands between two translations: white space, or marks as the target language writes them.
 
         Args:
             marks: what stands between their sources.
+            second: the second source.
         """
         mark, target_language = marks.strip(), self.languages.target
         if not mark:
-            return without_line_breaks(gap_between(marks, *self.languages))
+            return without_line_breaks(gap_between(marks, *self.languages, second))
         language = primary_language(target_language)
         if mark in _NARROW_MARKS:
             if not has_spaces(target_language):
