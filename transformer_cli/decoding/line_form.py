@@ -12,7 +12,7 @@ from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 from unicodedata import category
 
-from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets, with_plurals
 from transformer_cli.decoding.checks.names_in_text import is_full_name
 from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
@@ -74,8 +74,6 @@ if TYPE_CHECKING:  # it calls this module
 _SENTENCE_ENDS = ".!?\u2026"
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?](?<!\s\.\.\.)))?\Z", re.DOTALL)
 _FINAL_ELLIPSIS = re.compile(r"\s*\u2026\Z|\s+\.\.\.\Z")
-# As in dog(s) and process(es), which models hardly know; so they read the plural. Some people write dogs(s).
-_PLURAL_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]{2})(?:(?<=s)\(s\)|\((e?s)\))(?!\w)", re.IGNORECASE)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
 _WRAPPERS = {"{": "}", "<": ">"}
@@ -111,8 +109,8 @@ class LineForm:
         written_quotes: Mapping[str, str] = {}
         if "\\" in text or "&" in text:
             text, written_quotes = plain_quotes(text)
-        if "(" in text and self.pipeline.keeps_text and _PLURAL_IN_BRACKETS.search(text):
-            text = self._changed_outside_spans(text, lambda part: _PLURAL_IN_BRACKETS.sub(r"\1", part))
+        if self.pipeline.keeps_text and with_plurals(text) != text:
+            text = self._changed_outside_spans(text, with_plurals)
         spans = self._spans(text) if has_span_sign(text) else []
         ranges = self._ranges(text, spans)
         texts: list[SourceText] = []
