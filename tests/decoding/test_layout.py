@@ -460,7 +460,7 @@ def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capit
 
     assert translated("- \u201cTHE CAT IS HERE.", watches) == "- .EREH SI TAC EHT\u201c"
     assert translated("THE EU", watches) == "UE EHT"
-    assert seen == ["\u201cThe cat is here.", "THE EU"]
+    assert seen == ["\u201cThe cat is here.", "The cat is here.", "THE EU"]
 
 
 def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:

@@ -66,7 +66,7 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
     without_closing_mark,
 )
-from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, with_code, written_breaks
+from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, touches, with_code, written_breaks
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
@@ -359,9 +359,15 @@ class LineForm:
         """The protected spans of a text; those inside a term of a glossary are not protected."""
         if not self.protects:
             return find_spans(text)
-        if self.pipeline.glossary is None:
-            return with_code(text, find_spans(text))
-        return spans_outside_terms(text, self._required_terms(text))
+        if self.pipeline.glossary is not None:
+            return spans_outside_terms(text, self._required_terms(text))
+        return with_code(text, self._with_unseen_names(text, find_spans(text)))
+
+    def _with_unseen_names(self, text: str, spans: list[Span]) -> list[Span]:
+        """The spans of a text, and the words in quotation marks that training has not seen: a model makes up others for them."""
+        names = self.pipeline.unseen_names(text)
+        free = [name for name in names if not any(touches(name, span) for span in spans)]
+        return sorted([*spans, *free], key=lambda span: span.start) if free else spans
 
     def _line_of(self, line: SplitLine, texts: Sequence[str]) -> str:
         range_texts = [""] * len(line.ranges)
@@ -462,6 +468,8 @@ def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
     if text.startswith("[[", start) and partners.get(start) == end - 1 and partners.get(start + 1) == end - 2:
         start, end = start + 2, end - 2
     first, last = text[start], text[end - 1]
+    if last in "'\u2019" and text[end - 2] in _SENTENCE_ENDS and _QUOTE_AT_WORD.search(text, start, end - 1) is None:
+        return start, end - 1
     is_quoted = (first, last) in _SINGLE_QUOTES and end - start > 2
     if is_quoted and _QUOTE_AT_WORD.search(text, start + 1, end - 1) is None:
         return start + 1, end - 1

@@ -23,6 +23,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import num_content_words, primary_language
 from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
+from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
 from transformer_cli.text.units import has_other_units, with_units
@@ -79,6 +80,10 @@ class Promise:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
+        for name in self.counts:  # a word in quotation marks is a span for its source alone
+            if name not in found:
+                found[name] = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text)) if has_letter(name) else 0
+                is_number[name] = False
         if any(span not in self.counts and span not in self.allowed and not is_number[span] for span in found):
             return False
         # At the beginning of a sentence, a small letter is a capital one.
@@ -276,7 +281,8 @@ class ProtectedSentence:
             languages = self._keeper.languages
             has_quotes = self._has_quotes_in_place(found)
             is_complete = has_quotes and not (
-                lacks_words_at_placeholders(self._given.text, found.text, languages)
+                _invents_quotes(masked(self._given.text, self._given.spans, HIDDEN), found.text)
+                or lacks_words_at_placeholders(self._given.text, found.text, languages)
                 or has_number_in_word(self._given.text, found.text, languages.target)
                 or has_other_units(self._given.text, found.text, languages.target, SpanKind.NUMBER)
                 or has_invented_unit(self._given.text, found.text, languages)
@@ -308,8 +314,12 @@ class ProtectedSentence:
         quoted = {*_with_quotes(text, spans)} - {*spans}
         if not quoted:
             return True
-        written = Counter(match[0].strip(_QUOTATION_MARKS) for match in _QUOTED.finditer(found.text))
-        if any(written[text[each.start : each.end].strip(_QUOTATION_MARKS)] == 0 for each in quoted):
+        inner = {text[each.start : each.end].strip(_QUOTATION_MARKS) for each in quoted}
+        joined = found.text
+        for each in inner:
+            joined = joined.replace(each, each.replace(" ", HIDDEN))
+        written = {match[0].strip(_QUOTATION_MARKS).replace(HIDDEN, " ") for match in _QUOTED.finditer(joined)}
+        if not inner <= written:
             return False
         if len(_DOUBLE_MARK.findall(text)) != len(_DOUBLE_MARK.findall(found.text)):
             return False
@@ -551,12 +561,17 @@ _DOUBLE_MARK = re.compile('["\u201c-\u201f\u00ab\u00bb]')
 def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
     """The spans, in which a placeholder or the like takes its quotation marks with it: beside a stand-in, models change one of them."""
     found = list(spans)
-    for quoted in _QUOTED.finditer(text) if spans else ():
+    for quoted in _QUOTED.finditer(masked(text, spans, "x")) if spans else ():
         inner = [span for span in found if quoted.start() <= span.start and span.end <= quoted.end()]
         if inner and all(span.kind is SpanKind.WORD for span in inner):
             place = found.index(inner[0])
             found[place : place + len(inner)] = [Span(*quoted.span(), SpanKind.WORD)]
     return found
+
+
+def _invents_quotes(text: str, translation: str) -> bool:
+    """Whether a translation has quotation marks and its source none: an apostrophe behind a placeholder, as in {name}' dogs, is read as one."""
+    return _DOUBLE_MARK.search(translation) is not None and not any(quotation_marks(text))
 
 
 def _is_apart(text: str, span: Span) -> bool:

@@ -46,7 +46,7 @@ from transformer_cli.text.normalization import (
     without_accents,
     without_line_breaks,
 )
-from transformer_cli.text.quotation_marks import starts_with_lone_quote
+from transformer_cli.text.quotation_marks import starts_with_lone_quote, unseen_names_in_quotes
 from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
@@ -66,7 +66,7 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
     without_closing_mark,
 )
-from transformer_cli.text.spans import masked
+from transformer_cli.text.spans import Span, SpanKind, masked
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:  # it explains what this pipeline reads and writes
@@ -233,6 +233,12 @@ class TextPipeline:
         if unseen and self.spellings is not None:
             unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
+
+    def unseen_names(self, text: str) -> list[Span]:
+        """The words in quotation marks of which training has seen none, as spans of a text."""
+        if self.seen_words is None or not self.keeps_text:
+            return []
+        return [Span(*each, SpanKind.WORD) for each in unseen_names_in_quotes(text, self.seen_words)]
 
     def leaves_label(self, source: str, translation: str) -> bool:
         """Whether a label such as "Full Changelog: ..." stays as it is in a translation, though a word of it is no name.

@@ -32,6 +32,11 @@ class Span(NamedTuple):
     kind: SpanKind
 
 
+def touches(one: Span, other: Span) -> bool:
+    """Whether two spans share a character."""
+    return one.start < other.end and other.start < one.end
+
+
 def has_span_sign(text: str) -> bool:
     """Whether a text has a sign that a protected span may have; most sentences have none."""
     if "-" not in text and is_plain(text):
