@@ -34,6 +34,7 @@ from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.languages import chosen_direction, has_spaces, primary_language
+from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     TYPED_MARKS,
@@ -247,6 +248,8 @@ class TextPipeline:
 
         The translator leaves a label if training has not seen a word of it: most are speakers.
         """
+        if part_for_programs(source) is not None:
+            return False
         seen, start = self.seen_words, end_of_marks(source)
         end = end_of_label(source, TextRange(start, len(source)))
         if seen is None or end is None or not translation.startswith(source[:end]) or is_full_name(source[start:end]):
