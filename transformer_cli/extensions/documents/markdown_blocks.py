@@ -143,7 +143,12 @@ class _Container:
 
 def may_begin_extension(line: str) -> bool:
     """Whether a line looks like the beginning of one of these blocks."""
-    return _ANY.match(line) is not None or _SETTING_OF_SLIDE.fullmatch(line) is not None or may_be_myst(line)
+    return (
+        _ANY.match(line) is not None
+        or _SETTING_OF_SLIDE.fullmatch(line) is not None
+        or may_be_myst(line)
+        or _is_head([line])
+    )
 
 
 def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: Collection[int] = ()) -> DividedLines:
@@ -291,7 +296,7 @@ def _starts(
             end_of_table = table[1]
             tables.append(table)
             yield from range(table[0], row + 1)
-        elif _KEPT.fullmatch(line) or _container_at(lines, row, items) is not None:
+        elif _KEPT.fullmatch(line) or row in items or _container_at(lines, row, items) is not None:
             yield row
 
 
@@ -386,7 +391,9 @@ def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
         first = row + 1
         if block and EXAMPLE.match(lines[block[0]]):
             found.update(each for each in block if EXAMPLE.match(lines[each]))
-        elif (len(block) > 1 and _is_head(lines[block[0] : block[-1] + 1])) or (block and all(_NOTICE.match(lines[each]) and not _BOX.fullmatch(lines[each]) for each in block)):
+        elif (len(block) > 1 and _is_head(lines[block[0] : block[-1] + 1])) or (
+            block and all(_NOTICE.match(lines[each]) and not _BOX.fullmatch(lines[each]) for each in block)
+        ):
             found.update(block)
         elif (
             block
@@ -423,7 +430,9 @@ def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Co
     if row in items and (match := EXAMPLE.match(line)):
         return _Container(row, line[match.end() :], is_lazy=True)
     if row in items and _LINE_OF_HEAD.match(line):
-        return _Container(row, line.strip(), is_lazy=False)
+        part = part_for_programs(line)
+        is_whole = part is not None and part.end == len(line.rstrip())
+        return None if is_whole else _Container(row, line.strip(), is_lazy=False)
     if row in items:
         notice = _NOTICE.match(line)
         return _Container(row, line[notice.end() if notice else 1 :].strip(), is_lazy=False)
