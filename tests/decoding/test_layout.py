@@ -252,13 +252,24 @@ def test_spans_stand_where_their_stand_ins_stood(line: str, expected: str) -> No
         ("{% if a %}the cat is here.{% endif %}", "{% if a %}THE CAT IS HERE.{% endif %}"),
         ("the cat is here.{n} the two are here", "THE CAT IS HERE.{n} THE TWO ARE HERE"),
         ("the cat is here. {n}", "THE CAT IS HERE. {n}"),
+        ("the cat,{n} and two", "THE CAT,{n} AND TWO"),
+        ("the cat,:name and two", "THE CAT,:name AND TWO"),
     ],
 )
 def test_no_space_is_added_between_the_end_of_a_sentence_and_a_placeholder(line: str, expected: str) -> None:
     def separates(text: str) -> list[str]:
-        return upper_case(re.sub(r"(?<=[.?])(?=\w)", " ", text))
+        return upper_case(re.sub(r"(?<=[.,?])(?=\w)", " ", text))
 
     assert translated(line, separates) == expected
+
+
+@pytest.mark.parametrize("joint", ["/", "-", ":", ", "])
+def test_placeholders_with_a_sign_alone_between_them_are_one(joint: str) -> None:
+    def reads_a_word(text: str) -> list[str]:
+        return upper_case(re.sub(r"(?<=\w)[/:-](?=\w)", " SEPT ", text))
+
+    line = f"the {{done}}{joint}{{total}} cats"
+    assert translated(line, reads_a_word) == f"THE {{done}}{joint}{{total}} CATS"
 
 
 def test_a_mark_at_the_beginning_of_a_line_moves_with_no_word() -> None:

@@ -380,6 +380,7 @@ class SpanKeeper:
             num_tried: how many times stand-ins for all numbers were tried before; None: numbers that the model knows stay.
             takes_quotes: whether the quotation marks around a placeholder go with it.
         """
+        spans = _joined(text, spans)
         if takes_quotes:
             spans = _with_quotes(text, spans)
         spans = with_units(text, spans, SpanKind.WORD)
@@ -530,10 +531,11 @@ def _with_half_of_day(text: str, span: Span) -> Span:
 
 # A placeholder for a number: %d, %1$d, %(x)d, {n}, {{ count }}, {num_dogs}. In its place a name would be read as the owner of
 # what it counts: "livres de %d".
-_FOR_NUMBER = re.compile(
-    r"%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
-    r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2}"
+_NUMBER = (
+    r"(?:%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
+    r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2})"
 )
+_FOR_NUMBER = re.compile(rf"{_NUMBER}(?:[/-]{_NUMBER})*")
 
 
 def kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
@@ -569,6 +571,25 @@ def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
     return found
 
 
+_SIGNS_BETWEEN = re.compile(r"[/|\\:+*=~_.,-]{1,3}")
+
+
+def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The spans, in which placeholders with nothing but signs between them, as in {done}/{total}, are one: a model reads a word in such a sign."""
+    joined: list[Span] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.kind is span.kind is SpanKind.WORD
+            and _SIGNS_BETWEEN.fullmatch(text, last.end, span.start)
+        ):
+            joined[-1] = last._replace(end=span.end)
+        else:
+            joined.append(span)
+    return joined
+
+
 def _invents_quotes(text: str, translation: str) -> bool:
     """Whether a translation has quotation marks and its source none: an apostrophe behind a placeholder, as in {name}' dogs, is read as one."""
     return _DOUBLE_MARK.search(translation) is not None and not any(quotation_marks(text))
@@ -590,10 +611,10 @@ def _is_apart(text: str, span: Span) -> bool:
 
 
 def _is_at_end(text: str, span: Span) -> bool:
-    """Whether a URL or placeholder stands directly behind the end of a sentence, as in "It is late.{n}"."""
+    """Whether a URL or placeholder stands directly behind the end of a sentence or a comma, as in "It is late.{n}"."""
     return (
         span.kind is SpanKind.WORD
-        and text[max(0, span.start - 1) : span.start] in tuple(_SENTENCE_ENDS)
+        and text[max(0, span.start - 1) : span.start] in tuple(f"{_SENTENCE_ENDS},;")
         and not text[span.end : span.end + 1].isalnum()
     )
 

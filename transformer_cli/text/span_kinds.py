@@ -311,7 +311,7 @@ KINDS: dict[str, NamedKind] = {
             r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
             r"|(?<![\d%])%%(?:(?:\(\w{1,98}\)|\d{1,3}\$)?[diouxXeEfFgGcs@](?![A-Za-z])|(?!%))"  # %%, and %%s, which shows %s
             r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__
-            r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>.!?]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
+            r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>.,;!?]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
             r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text
             rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
             r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
