@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,27 @@ def test_a_word_of_a_label_that_is_only_copied_is_named(line: str, copied: str |
     [found] = load_translator(ROOT / "docs/demonstration").translate([line])
     named = [doubt for doubt in found.doubts if doubt.startswith(LEAVES)]
     assert named == ([f"{LEAVES}: {copied}"] if copied else [])
+
+
+@pytest.mark.parametrize("protects", [False, True])
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ('"Frobnicate"', '"Frobnicate"'),
+        ('The word "Frobnicate" is new.', "Le mot \u00ab Frobnicate \u00bb est nouveau."),
+        ('Use "Frobnicate Wibble" here.', 'Utilise "Frobnicate Wibble" ici.'),
+        ('"hello', '"bonjour'),
+        ('The "dog is red.', 'Le "chien est rouge.'),
+        ("The dog \u00abis red.", "Le chien \u00abest rouge."),
+        ("The dog is red.'", "Le chien est rouge.'"),
+    ],
+)
+def test_quotation_marks_are_neither_doubled_nor_moved(line: str, written: str, *, protects: bool) -> None:
+    translator = load_translator(ROOT / "docs/demonstration")
+    [found] = replace(translator, protects_spans=protects, reports_lines=False).translate([line])
+    assert found.text == written
+
+
+def test_an_apostrophe_behind_code_is_no_quotation_mark() -> None:
+    [found] = load_translator(ROOT / "docs/demonstration").translate(["`dogs`' `houses` are red."])
+    assert found.text.startswith("`dogs`' `houses` ")

@@ -244,6 +244,42 @@ def test_spans_stand_where_their_stand_ins_stood(line: str, expected: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("the cat is here.{n}", "THE CAT IS HERE.{n}"),
+        ("the cat is here?%s", "THE CAT IS HERE?%s"),
+        ("is it here?:name", "IS IT HERE?:name"),
+        ("{% if a %}the cat is here.{% endif %}", "{% if a %}THE CAT IS HERE.{% endif %}"),
+        ("the cat is here.{n} the two are here", "THE CAT IS HERE.{n} THE TWO ARE HERE"),
+        ("the cat is here. {n}", "THE CAT IS HERE. {n}"),
+        ("the cat,{n} and two", "THE CAT,{n} AND TWO"),
+        ("the cat,:name and two", "THE CAT,:name AND TWO"),
+    ],
+)
+def test_no_space_is_added_between_the_end_of_a_sentence_and_a_placeholder(line: str, expected: str) -> None:
+    def separates(text: str) -> list[str]:
+        return upper_case(re.sub(r"(?<=[.,?])(?=\w)", " ", text))
+
+    assert translated(line, separates) == expected
+
+
+@pytest.mark.parametrize("joint", ["/", "-", ":", ", "])
+def test_placeholders_with_a_sign_alone_between_them_are_one(joint: str) -> None:
+    def reads_a_word(text: str) -> list[str]:
+        return upper_case(re.sub(r"(?<=\w)[/:-](?=\w)", " SEPT ", text))
+
+    line = f"the {{done}}{joint}{{total}} cats"
+    assert translated(line, reads_a_word) == f"THE {{done}}{joint}{{total}} CATS"
+
+
+def test_a_mark_at_the_beginning_of_a_line_moves_with_no_word() -> None:
+    def reverses(text: str) -> list[str]:
+        return upper_case(" ".join(text.split()[::-1]))
+
+    assert translated(r"\lx the cat", reverses) == r"\lx CAT THE"
+
+
+@pytest.mark.parametrize(
     ("written", "line", "expected"),
     [
         ("\u00ab \\1 \u00bb", 'the book "{n}" is here', "THE BOOK \u00ab {n} \u00bb IS HERE"),
@@ -435,7 +471,7 @@ def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capit
 
     assert translated("- \u201cTHE CAT IS HERE.", watches) == "- .EREH SI TAC EHT\u201c"
     assert translated("THE EU", watches) == "UE EHT"
-    assert seen == ["\u201cThe cat is here.", "THE EU"]
+    assert seen == ["\u201cThe cat is here.", "The cat is here.", "THE EU"]
 
 
 def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:

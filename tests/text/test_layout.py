@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.text.columns import display_width, with_texts
 from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import (
     TextRange,
-    display_width,
     end_of_label,
     text_ranges,
     titles,
-    with_texts,
 )
 
 PIECES = [*" \t|.-*>#…_1a.)(", "   ", "Two words.", "• ", "1. ", "a) ", "> ", "好", "\u3000"]
@@ -107,6 +106,17 @@ def texts_of(line: str) -> list[str]:
         ("-ing is an ending.", ["-ing is an ending."]),
         ("-V, --version", ["-V, --version"]),
         ("--Anna", ["--Anna"]),
+        # Marks of Toolbox, USFM and LaTeX.
+        (r"\lx hello", ["hello"]),
+        (r"\ge A word that means hi.", ["A word that means hi."]),
+        (r"  \v 1 The dogs are here.", ["The dogs are here."]),
+        (r"\v 2-3a The dogs", ["The dogs"]),
+        (r"\c 3", []),
+        (r"\s1 The red house", ["The red house"]),
+        (r"\p", []),
+        (r"\item 1. Hello.", ["Hello."]),
+        (r"\dir\name is here.", [r"\dir\name is here."]),
+        (r"\dir is here.", [r"\dir is here."]),
     ],
 )
 def test_text_is_found_between_the_rest(line: str, expected: list[str]) -> None:

@@ -207,6 +207,14 @@ def test_translations_stand_as_far_apart_as_the_target_language_writes(
 
 
 @pytest.mark.parametrize(
+    ("second", "target", "expected"),
+    [("The cat", "fr", " "), ("{n}", "fr", ""), ("{% endif %}", "fr", ""), ("(Tom)", "fr", ""), ("{n}", "ja", "")],
+)
+def test_a_missing_space_is_written_between_two_words_only(second: str, target: str, expected: str) -> None:
+    assert gap_between("", "en", target, second) == expected
+
+
+@pytest.mark.parametrize(
     "stop",
     [
         *"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f",

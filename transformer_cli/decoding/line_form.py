@@ -12,7 +12,7 @@ from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 from unicodedata import category
 
-from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.checks.brackets import TextPiece, lost_brackets, pieces_around_brackets, with_plurals
 from transformer_cli.decoding.checks.names_in_text import is_full_name
 from transformer_cli.decoding.end_marks import translated_as_sentences
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
@@ -34,6 +34,7 @@ from transformer_cli.decoding.translation import (
     joined_translation,
     with_alternatives,
 )
+from transformer_cli.text.columns import with_texts
 from transformer_cli.text.languages import primary_language, small_words
 from transformer_cli.text.normalization import (
     may_be_invisible,
@@ -63,10 +64,9 @@ from transformer_cli.text.sentences import (
     text_ranges,
     titles,
     with_final_mark_of,
-    with_texts,
     without_closing_mark,
 )
-from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, with_code, written_breaks
+from transformer_cli.text.spans import Span, find_spans, has_span_sign, masked, touches, with_code, written_breaks
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
@@ -74,8 +74,6 @@ if TYPE_CHECKING:  # it calls this module
 _SENTENCE_ENDS = ".!?\u2026"
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?](?<!\s\.\.\.)))?\Z", re.DOTALL)
 _FINAL_ELLIPSIS = re.compile(r"\s*\u2026\Z|\s+\.\.\.\Z")
-# As in dog(s) and process(es), which models hardly know; so they read the plural. Some people write dogs(s).
-_PLURAL_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]{2})(?:(?<=s)\(s\)|\((e?s)\))(?!\w)", re.IGNORECASE)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
 _WRAPPERS = {"{": "}", "<": ">"}
@@ -111,8 +109,8 @@ class LineForm:
         written_quotes: Mapping[str, str] = {}
         if "\\" in text or "&" in text:
             text, written_quotes = plain_quotes(text)
-        if "(" in text and self.pipeline.keeps_text and _PLURAL_IN_BRACKETS.search(text):
-            text = self._changed_outside_spans(text, lambda part: _PLURAL_IN_BRACKETS.sub(r"\1", part))
+        if self.pipeline.keeps_text and with_plurals(text) != text:
+            text = self._changed_outside_spans(text, with_plurals)
         spans = self._spans(text) if has_span_sign(text) else []
         ranges = self._ranges(text, spans)
         texts: list[SourceText] = []
@@ -361,9 +359,15 @@ class LineForm:
         """The protected spans of a text; those inside a term of a glossary are not protected."""
         if not self.protects:
             return find_spans(text)
-        if self.pipeline.glossary is None:
-            return with_code(text, find_spans(text))
-        return spans_outside_terms(text, self._required_terms(text))
+        if self.pipeline.glossary is not None:
+            return spans_outside_terms(text, self._required_terms(text))
+        return with_code(text, self._with_unseen_names(text, find_spans(text)))
+
+    def _with_unseen_names(self, text: str, spans: list[Span]) -> list[Span]:
+        """The spans of a text, and the words in quotation marks that training has not seen: a model makes up others for them."""
+        names = self.pipeline.unseen_names(text)
+        free = [name for name in names if not any(touches(name, span) for span in spans)]
+        return sorted([*spans, *free], key=lambda span: span.start) if free else spans
 
     def _line_of(self, line: SplitLine, texts: Sequence[str]) -> str:
         range_texts = [""] * len(line.ranges)
@@ -464,6 +468,8 @@ def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
     if text.startswith("[[", start) and partners.get(start) == end - 1 and partners.get(start + 1) == end - 2:
         start, end = start + 2, end - 2
     first, last = text[start], text[end - 1]
+    if last in "'\u2019" and text[end - 2] in _SENTENCE_ENDS and _QUOTE_AT_WORD.search(text, start, end - 1) is None:
+        return start, end - 1
     is_quoted = (first, last) in _SINGLE_QUOTES and end - start > 2
     if is_quoted and _QUOTE_AT_WORD.search(text, start + 1, end - 1) is None:
         return start + 1, end - 1

@@ -23,6 +23,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import num_content_words, primary_language
 from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
+from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
 from transformer_cli.text.units import has_other_units, with_units
@@ -79,6 +80,10 @@ class Promise:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
+        for name in self.counts:  # a word in quotation marks is a span for its source alone
+            if name not in found:
+                found[name] = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text)) if has_letter(name) else 0
+                is_number[name] = False
         if any(span not in self.counts and span not in self.allowed and not is_number[span] for span in found):
             return False
         # At the beginning of a sentence, a small letter is a capital one.
@@ -276,7 +281,8 @@ class ProtectedSentence:
             languages = self._keeper.languages
             has_quotes = self._has_quotes_in_place(found)
             is_complete = has_quotes and not (
-                lacks_words_at_placeholders(self._given.text, found.text, languages)
+                _invents_quotes(masked(self._given.text, self._given.spans, HIDDEN), found.text)
+                or lacks_words_at_placeholders(self._given.text, found.text, languages)
                 or has_number_in_word(self._given.text, found.text, languages.target)
                 or has_other_units(self._given.text, found.text, languages.target, SpanKind.NUMBER)
                 or has_invented_unit(self._given.text, found.text, languages)
@@ -308,8 +314,12 @@ class ProtectedSentence:
         quoted = {*_with_quotes(text, spans)} - {*spans}
         if not quoted:
             return True
-        written = Counter(match[0].strip(_QUOTATION_MARKS) for match in _QUOTED.finditer(found.text))
-        if any(written[text[each.start : each.end].strip(_QUOTATION_MARKS)] == 0 for each in quoted):
+        inner = {text[each.start : each.end].strip(_QUOTATION_MARKS) for each in quoted}
+        joined = found.text
+        for each in inner:
+            joined = joined.replace(each, each.replace(" ", HIDDEN))
+        written = {match[0].strip(_QUOTATION_MARKS).replace(HIDDEN, " ") for match in _QUOTED.finditer(joined)}
+        if not inner <= written:
             return False
         if len(_DOUBLE_MARK.findall(text)) != len(_DOUBLE_MARK.findall(found.text)):
             return False
@@ -370,6 +380,7 @@ class SpanKeeper:
             num_tried: how many times stand-ins for all numbers were tried before; None: numbers that the model knows stay.
             takes_quotes: whether the quotation marks around a placeholder go with it.
         """
+        spans = _joined(text, spans)
         if takes_quotes:
             spans = _with_quotes(text, spans)
         spans = with_units(text, spans, SpanKind.WORD)
@@ -520,10 +531,11 @@ def _with_half_of_day(text: str, span: Span) -> Span:
 
 # A placeholder for a number: %d, %1$d, %(x)d, {n}, {{ count }}, {num_dogs}. In its place a name would be read as the owner of
 # what it counts: "livres de %d".
-_FOR_NUMBER = re.compile(
-    r"%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
-    r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2}"
+_NUMBER = (
+    r"(?:%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
+    r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2})"
 )
+_FOR_NUMBER = re.compile(rf"{_NUMBER}(?:[/-]{_NUMBER})*")
 
 
 def kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
@@ -551,7 +563,7 @@ _DOUBLE_MARK = re.compile('["\u201c-\u201f\u00ab\u00bb]')
 def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
     """The spans, in which a placeholder or the like takes its quotation marks with it: beside a stand-in, models change one of them."""
     found = list(spans)
-    for quoted in _QUOTED.finditer(text) if spans else ():
+    for quoted in _QUOTED.finditer(masked(text, spans, "x")) if spans else ():
         inner = [span for span in found if quoted.start() <= span.start and span.end <= quoted.end()]
         if inner and all(span.kind is SpanKind.WORD for span in inner):
             place = found.index(inner[0])
@@ -559,12 +571,38 @@ def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
     return found
 
 
+_SIGNS_BETWEEN = re.compile(r"[/|\\:+*=~_.,-]{1,3}")
+
+
+def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The spans, in which placeholders with nothing but signs between them, as in {done}/{total}, are one: a model reads a word in such a sign."""
+    joined: list[Span] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.kind is span.kind is SpanKind.WORD
+            and _SIGNS_BETWEEN.fullmatch(text, last.end, span.start)
+        ):
+            joined[-1] = last._replace(end=span.end)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _invents_quotes(text: str, translation: str) -> bool:
+    """Whether a translation has quotation marks and its source none: an apostrophe behind a placeholder, as in {name}' dogs, is read as one."""
+    return _DOUBLE_MARK.search(translation) is not None and not any(quotation_marks(text))
+
+
 def _is_apart(text: str, span: Span) -> bool:
-    """Whether a colon or a dash separates a URL or placeholder from the text beside it; or an address stands before a sentence."""
+    """Whether a colon or a dash separates a URL or placeholder from the text beside it, or a sentence ends there; or an address stands before a sentence."""
     if span.kind is not SpanKind.WORD:
         return False
     following = text[span.end :].lstrip()
     is_first = not any(map(str.isalnum, text[: span.start]))
+    if _is_at_end(text, span):
+        return True
     if is_first and following[:1].isupper() and _ADDRESS.fullmatch(text, span.start, span.end):
         return True
     before = text[max(0, span.start - _MOST_SPACES) : span.start].rstrip()[-1:]
@@ -572,11 +610,20 @@ def _is_apart(text: str, span: Span) -> bool:
     return before in _LABEL_MARKS or after in _LABEL_MARKS
 
 
+def _is_at_end(text: str, span: Span) -> bool:
+    """Whether a URL or placeholder stands directly behind the end of a sentence or a comma, as in "It is late.{n}"."""
+    return (
+        span.kind is SpanKind.WORD
+        and text[max(0, span.start - 1) : span.start] in tuple(f"{_SENTENCE_ENDS},;")
+        and not text[span.end : span.end + 1].isalnum()
+    )
+
+
 def _core(visible: str, start: int, end: int, before: Span | None, after: Span | None) -> tuple[int, int]:
     """The range between two cuts that is translated.
 
-    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag: "It is late.<br>" is
-    read with its full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder,
+    Marks and white space beside a cut stay with it, but for those that end a sentence before a tag or a placeholder: "It is late.<br>"
+    and "It is late.{n}" are read with their full stop. So do letters that touch it, as in 5kg and {n}th; but not a word that touches a placeholder,
     as in letters{n}, and none beside a tag.
     """
     if before is not None:
@@ -588,7 +635,8 @@ def _core(visible: str, start: int, end: int, before: Span | None, after: Span |
         end -= _num_touching(visible[start:end][::-1], after)
         while start < end and not is_part_of_word(visible[end - 1]):
             end -= 1
-        while after.kind in _BETWEEN_WORDS and start < end < limit and visible[end] in _SENTENCE_ENDS:
+        is_end = after.kind in _BETWEEN_WORDS or _is_at_end(visible, after)
+        while is_end and start < end < limit and visible[end] in _SENTENCE_ENDS:
             end += 1
     return start, end
 

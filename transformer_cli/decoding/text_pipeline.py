@@ -34,6 +34,7 @@ from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.languages import chosen_direction, has_spaces, primary_language
+from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     TYPED_MARKS,
@@ -46,7 +47,7 @@ from transformer_cli.text.normalization import (
     without_accents,
     without_line_breaks,
 )
-from transformer_cli.text.quotation_marks import starts_with_lone_quote
+from transformer_cli.text.quotation_marks import starts_with_lone_quote, unseen_names_in_quotes
 from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
@@ -66,7 +67,7 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
     without_closing_mark,
 )
-from transformer_cli.text.spans import masked
+from transformer_cli.text.spans import Span, SpanKind, masked
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:  # it explains what this pipeline reads and writes
@@ -234,6 +235,12 @@ class TextPipeline:
             unseen = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
         return unseen
 
+    def unseen_names(self, text: str) -> list[Span]:
+        """The words in quotation marks of which training has seen none, as spans of a text."""
+        if self.seen_words is None or not self.keeps_text:
+            return []
+        return [Span(*each, SpanKind.WORD) for each in unseen_names_in_quotes(text, self.seen_words)]
+
     def leaves_label(self, source: str, translation: str) -> bool:
         """Whether a label such as "Full Changelog: ..." stays as it is in a translation, though a word of it is no name.
 
@@ -241,6 +248,8 @@ class TextPipeline:
 
         The translator leaves a label if training has not seen a word of it: most are speakers.
         """
+        if part_for_programs(source) is not None:
+            return False
         seen, start = self.seen_words, end_of_marks(source)
         end = end_of_label(source, TextRange(start, len(source)))
         if seen is None or end is None or not translation.startswith(source[:end]) or is_full_name(source[start:end]):
@@ -313,7 +322,7 @@ class TextPipeline:
             ids_of_all = self._ids_if_short(sentence)
             sentence_parts = self._short_parts(sentence) if ids_of_all is None else [(sentence, ids_of_all)]
             for number, (part, ids) in enumerate(sentence_parts):
-                gap = self.gap(" " if number else source_gap) if parts else ""
+                gap = self.gap(" " if number else source_gap, part) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
                 spelled = written if len(sentence_parts) == 1 else part
                 terms = () if self.glossary is None else self.glossary.find(spelled)
@@ -489,15 +498,16 @@ class TextPipeline:
             sentences[1:] = map(_without_lone_quote, sentences[1:])
         return sentences
 
-    def gap(self, marks: str) -> str:
+    def gap(self, marks: str, second: str) -> str:
         """What stands between two translations: white space, or marks as the target language writes them.
 
         Args:
             marks: what stands between their sources.
+            second: the second source.
         """
         mark, target_language = marks.strip(), self.languages.target
         if not mark:
-            return without_line_breaks(gap_between(marks, *self.languages))
+            return without_line_breaks(gap_between(marks, *self.languages, second))
         language = primary_language(target_language)
         if mark in _NARROW_MARKS:
             if not has_spaces(target_language):

@@ -1,7 +1,7 @@
 """Quotation marks: which of them open or close, those without a partner, and how programs and web pages write them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -126,6 +126,38 @@ def _opens(text: str, place: int, opened: str, *, is_behind_opening: bool) -> bo
     if sign in _SHAPES_THAT_OPEN or sign in _SHAPES_THAT_CLOSE:
         return sign in _SHAPES_THAT_OPEN
     return None if has_space_before == has_space_behind else has_space_before
+
+
+def mark_without_partner(text: str) -> int | None:
+    """The place of the only double quotation mark of a text without a partner, which touches a word on one side, as in 'The "dog' and '5" long'."""
+    if not any(map(text.__contains__, _QUOTES_OF_KIND[0])):
+        return None
+    alone = [mark.place for mark in quotation_marks(text) if not mark.has_partner and text[mark.place] not in _SINGLE]
+    if len(alone) != 1:
+        return None
+    place = alone[0]
+    before, behind = text[max(0, place - 1) : place], text[place + 1 : place + 2]
+    return place if bool(before.strip()) != bool(behind.strip()) else None
+
+
+_NAME = r"[^\W\d_]{2,40}(?:-[^\W\d_]{1,40}){0,3}"
+# A single word in quotation marks, or up to three.
+_NAME_IN_QUOTES = re.compile(
+    rf"(?:(?<!\w)[\"'\u2018]|[\u201c\u201e\u00ab][ \u00a0\u202f]?)({_NAME}(?: {_NAME}){{0,2}})(?:[\"'\u2019](?!\w)|[ \u00a0\u202f]?[\u201c\u201d\u00bb])"
+)
+
+
+def unseen_names_in_quotes(text: str, seen: Container[str]) -> list[tuple[int, int]]:
+    """Where one to three words alone stand in quotation marks, of which training has seen none: the name of a button or the like.
+
+    Args:
+        seen: the words that training has seen.
+    """
+    return [
+        match.span(1)
+        for match in _NAME_IN_QUOTES.finditer(text)
+        if not any(word in seen for word in re.split("[ -]", match[1]))
+    ]
 
 
 _ELISION = re.compile(

@@ -13,11 +13,13 @@ from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the times of a line of a song, a log or a transcript ([00:12.50], 00:12 before a capital letter), the quote marks of
-# an e-mail (> >), and then at most two marks of a list, with the white space after them: - * • 1. 2) a) (iv) iv. # [x]
+# an e-mail (> >), and then at most two marks of a list, with the white space after them: - * • 1. 2) a) (iv) iv. # [x]; or a mark
+# of Toolbox, of USFM or of LaTeX, with the number of a verse: \lx \v 12 \item
 _TIME = r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?"
 _BEGINNING = re.compile(
     r"\s*(?:\[\d{1,3}(?::\d{2}){1,2}(?:[.,:]\d{1,3})?\]\s*)*"
     rf"(?:{_TIME}(?:\s*(?:[-\u2013]|-->)\s*{_TIME})?:?\s+(?=[^\W\d_a-z\u00df-\u00f6\u00f8-\u00ff])(?!(?:Uhr|[AP]M|GMT|UTC|CES?T)\b))?(?:>\s*)*"
+    r"(?:\\(?:[cv]\s+\d{1,3}[a-z]?(?:-\d{1,3}[a-z]?)?|\+?[A-Za-z]{1,9}\d?)(?:\s+(?!(?:is|are|was|has)\s)|\Z))?"
     r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|(?:i{1,3}|i[vx]|vi{0,3}|x|(?=[IVX]{2})X?(?:I[VX]|V?I{0,3})|XX|[IX](?=\.\s+[A-Z\u00c0-\u00de]))\.(?!\s+(?:e\.|[Cc]hr))|\[[ xX]?\])(?:\s+|\Z)){0,2}"
 )
 # The dash of somebody who speaks, without white space behind it, as in -Hello. or -I am here.
@@ -178,47 +180,6 @@ def _has_letter(line: str, cell: TextRange) -> bool:
     return has_letter(line[cell.start : cell.end])
 
 
-# A gap that aligns columns: at least two spaces, or spaces before the bar of a table.
-_ALIGNING = re.compile(r" {2,}(?=\S)| +(?=\|)")
-
-
-def with_texts(line: str, ranges: Sequence[TextRange], texts: Sequence[str]) -> str:
-    """The line with other texts in its ranges; gaps of spaces become longer or shorter, to keep columns aligned.
-
-    A gap keeps at least two spaces, or one before a bar, so a longer text moves the rest of its line.
-
-    Args:
-        line: the source.
-        ranges: of the line, in order.
-        texts: the new text of each range.
-    """
-    if not ranges:
-        return line
-    pieces = [line[: ranges[0].start]]
-    given_width = width = display_width(pieces[0])
-    ends = [next_range.start for next_range in ranges[1:]] + [len(line)]
-    for text_range, text, end in zip(ranges, texts, ends, strict=True):
-        given_width += display_width(line[text_range.start : text_range.end])
-        width += display_width(text)
-        gap = _ALIGNING.match(line, text_range.end)
-        num_spaces = num_given = gap.end() - gap.start() if gap else 0
-        if gap:
-            num_spaces = max(min(num_given, 2), given_width + num_given - width)
-        rest = line[text_range.end + num_given : end]
-        given_width += num_given + display_width(rest)
-        width += num_spaces + display_width(rest)
-        pieces += [text, " " * num_spaces, rest]
-    return "".join(pieces)
-
-
-def display_width(text: str) -> int:
-    """The columns that a text takes on a terminal: two for a wide character, none for a combining mark."""
-    if text.isascii():
-        return len(text)
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
-
-
 # Brackets.
 
 
@@ -340,10 +301,17 @@ def split_sentences_around(spans: Sequence[Span], text: str, language: str) -> l
     return sentences
 
 
-def gap_between(source_gap: str, source_language: str, target_language: str) -> str:
-    """The white space between two translations; `source_gap` is the one between their source sentences."""
+def gap_between(source_gap: str, source_language: str, target_language: str, second: str = "x") -> str:
+    """The white space between two translations; `source_gap` is the one between their source sentences.
+
+    Two words get a space if the source has none; a placeholder or bracket at the beginning of the second sentence, as in "It is big.{n}", gets none.
+
+    Args:
+        second: the second source sentence.
+    """
     if has_spaces(target_language):
-        return source_gap or " "
+        needs_space = second[:1].isalnum() or not has_spaces(source_language)
+        return source_gap or " " * needs_space
     return "" if has_spaces(source_language) else source_gap
 
 

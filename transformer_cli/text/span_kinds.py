@@ -206,15 +206,6 @@ _CALL_OF_BUILD = (
     rf"|(?:if|elseif|while) ?\( ?!?(?:NOT )?(?:{_CONSTANT}|[A-Z]{{2,20}}\d{{1,4}}) ?\)"
     rf"|{_CONSTANT}\([^()\n]{{1,200}}\)|[A-Za-z_]\w{{1,48}}\( ?(?:{_CONSTANT}|\$\{{\w{{1,60}}\}})(?: [^()\s]{{1,99}}){{0,9}} ?\))(?!\w)"
 )
-_CONTENT = r"Content-(?:Type|Disposition|Transfer-Encoding): ?(?:[a-z]+/[\w.+-]+|inline|attachment|base64|quoted-printable|[78]bit|binary)(?![\w-])"
-# A line of the head of a mail: nobody says it. Its beginning and that of its value tell it from a text such as Received: a letter.
-_LINE_OF_HEAD = (
-    r"(?<![^\n])(?:(?:Message-ID|Message-Id|In-Reply-To|References|Return-Path|Content-ID): ?<|MIME-Version: ?\d|DKIM-Signature: ?[a-z]=|User-Agent: ?\w+/\d"
-    rf"|{_CONTENT}|Received: ?(?:from|by) (?=\S*[.\[])|(?:Authentication-Results|Received-SPF): ?\S+[.; ]|X(?:-[A-Z][A-Za-z]{{1,30}}){{1,6}}: ?(?=\S*(?:=|\s*\Z|\d)))"
-    rf"[^{_NO_CONTROL}]*"
-    # A line of settings alone: policy=default dog=red house=big
-    rf"|(?<![^\n])(?:[A-Za-z][\w.-]{{0,40}}=[^\s\"'=]{{1,99}}(?: |\Z)){{3,60}}\Z"
-)
 # With a low line, capital letters or square brackets: the words of hund=dog are a list of words.
 _NAME_OF_SETTING = (
     r"(?:[A-Za-z]\w{0,40}_\w{1,40}|[a-z]{1,40}[A-Z]\w{0,40}|[A-Z]{2,40}\d{0,3}|[a-z]\w{0,40}\[\w{0,30}\])"
@@ -320,7 +311,7 @@ KINDS: dict[str, NamedKind] = {
             r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
             r"|(?<![\d%])%%(?:(?:\(\w{1,98}\)|\d{1,3}\$)?[diouxXeEfFgGcs@](?![A-Za-z])|(?!%))"  # %%, and %%s, which shows %s
             r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__
-            r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
+            r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>.,;!?]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
             r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text
             rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
             r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
@@ -373,7 +364,7 @@ KINDS: dict[str, NamedKind] = {
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
     "name": NamedKind(
         SpanKind.WORD,
-        rf"{_LINE_OF_HEAD}|{_CALL_OF_BUILD}|{_DATE_FORMAT}|"
+        rf"{_CALL_OF_BUILD}|{_DATE_FORMAT}|"
         r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20}){0,3}(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*]|/[*.]|\.\w+/[*.])"  # *.txt, *.*, *.png;*.jpg
         rf"|{_NAME_WITH_STAR}"
         # a.name, an_object.a_name, in a sentence An.object; e.g. and p.m. have no part of two letters, behind an abbreviation stands a

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from transformer_cli.text.languages import frequent_words, has_letter_as_name, is_letter_as_name, is_plain
+from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.span_kinds import KINDS, SIGN_OF_CODE, SPAN_SIGN
 from transformer_cli.text.span_kinds import SpanKind as SpanKind
 
@@ -32,22 +33,31 @@ class Span(NamedTuple):
     kind: SpanKind
 
 
+def touches(one: Span, other: Span) -> bool:
+    """Whether two spans share a character."""
+    return one.start < other.end and other.start < one.end
+
+
 def has_span_sign(text: str) -> bool:
     """Whether a text has a sign that a protected span may have; most sentences have none."""
     if "-" not in text and is_plain(text):
         return False
-    return SPAN_SIGN.search(text) is not None or has_letter_as_name(text)
+    return SPAN_SIGN.search(text) is not None or has_letter_as_name(text) or part_for_programs(text) is not None
 
 
 def find_spans(text: str) -> list[Span]:
     """The protected spans of a text, in order, without overlaps; no span contains a line break or a control character.
 
-    The full stop, comma or bracket after a URL belongs to the sentence, and not to the span. A text that is a sentence inside
+    The full stop, comma or bracket after a URL belongs to the sentence, and not to the span. A line of program code, or of the head of a
+    mail, is one span. A text that is a sentence inside
     braces or angle brackets, such as {the dog is big}, has none: that is no placeholder and no tag.
     """
     if not has_span_sign(text) or _is_sentence_in_marks(text):
         return []
-    return list(_spans(text))
+    part = part_for_programs(text)
+    if part is None:
+        return list(_spans(text))
+    return [Span(*part, SpanKind.WORD), *_spans(text, part.end)]
 
 
 _WORD_OF_LETTERS = r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*"
@@ -142,8 +152,8 @@ def masked(text: str, spans: Sequence[Span], sign: str) -> str:
     return "".join([*pieces, text[place:]])
 
 
-def _spans(text: str) -> Iterator[Span]:
-    place, pattern = 0, _span_pattern()
+def _spans(text: str, place: int = 0) -> Iterator[Span]:
+    pattern = _span_pattern()
     while match := pattern.search(text, place):
         start, end, kind = match.start(), match.end(), match.lastgroup
         if kind in ("address", "path"):

@@ -1208,6 +1208,12 @@ def test_a_notice_of_grav_is_text_and_its_lines_stay_lines() -> None:
     assert upper("![The dog](a.png)\n") == "![THE DOG](a.png)\n"
 
 
+def test_the_lines_of_the_head_of_a_mail_stay_lines() -> None:
+    head = "Subject: {}\nFrom: Anna Dog <anna@example.com>\nX-Mailer: Thunderbird\nDate: Mon, 3 Jun 2024 10:00:00 +0200\n\n"
+    assert upper(head.format("the red house") + "The dog.\n") == head.format("THE RED HOUSE") + "THE DOG.\n"
+    assert upper("Note: the dog\nand: the cat.\n") == "NOTE: THE DOG AND: THE CAT.\n"
+
+
 @pytest.mark.parametrize("name", ["prism", "code", "sourcecode", "raw"])
 def test_code_between_two_shortcodes_in_brackets_stays(name: str) -> None:
     code = f'[{name} classes="language-git"]\nthe dogs\nand cats\n[/{name}]\n'

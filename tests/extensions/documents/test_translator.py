@@ -126,6 +126,22 @@ def test_an_engine_without_attention_gives_no_links() -> None:
     assert answer.links == ()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("sentence", ["The train{} and the hotel{} are old.", "We see the bridge{} and the trains."])
+def test_a_word_with_its_plural_in_brackets_has_the_links_of_the_plural(sentence: str) -> None:
+    """The model reads trains for train(s): a tag around it belongs around the translation of trains."""
+    of = ModelTranslator.of(load_translator(Path(__file__).parents[3] / "docs/run"))
+    num_brackets = sentence.count("{}")
+    texts = [sentence.format(*[ending] * num_brackets) for ending in ("s", "(s)")]
+    answers = of.translate([AskedText(text, True) for text in texts])
+    assert answers[0].text == answers[1].text
+    plural, brackets = (
+        [(word_spans(text).index(link.source), link.target) for link in answer.links]
+        for text, answer in zip(texts, answers, strict=True)
+    )
+    assert plural == brackets
+
+
 def with_memory(rows: dict[str, str]) -> ModelTranslator:
     pairs = [MemoryPair(source, target, "m.tsv:1") for source, target in rows.items()]
     return ModelTranslator(replace(MODEL.translator, memory=TranslationMemory.of(pairs, str, "m.tsv")))

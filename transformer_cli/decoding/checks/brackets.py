@@ -24,6 +24,13 @@ _EMPTY_BRACKETS = re.compile(r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u0
 MAY_BE_EMPTY = re.compile(r"[(\[\"\u00ab\u201c][^\w(\[]{0,5}[)\]\"\u00bb\u201d]")
 """A text without this has no brackets or quotes around nothing; most texts have none."""
 
+_PLURAL = re.compile(r"(?<=[^\W\d_]{2})(?:(?<=s)\(s\)|\((e?s)\))(?!\w)", re.IGNORECASE)
+
+
+def with_plurals(text: str) -> str:
+    """A text with dogs for dog(s), and processes for process(es): models hardly know such brackets. Some people write dogs(s)."""
+    return _PLURAL.sub(r"\1", text) if "(" in text else text
+
 
 def without_empty_brackets(text: str) -> tuple[str, list[tuple[str, float]]]:
     """A text without the brackets and quotes around nothing, and each of these with the share of the words that stand before it."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.decoding.checks.brackets import (
@@ -44,7 +44,7 @@ from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import SourceText, Translation, joined_translation, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import without_line_breaks, word_spans
-from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes
+from transformer_cli.text.quotation_marks import mark_without_partner, plain_quotes, with_pairs_of_quotes
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, has_odd_case, with_final_mark_of
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
@@ -79,7 +79,7 @@ def with_lost_parts(
         found = _with_lost_spans(translator, lines, found)
     if translator.num_line_repairs:
         found = with_dates_in_place(translator, lines, found)
-        found = _with_notes_in_place(translator, lines, found)
+        found = _with_small_signs_in_place(translator, lines, found)
         found = _with_lost_ampersands(translator, lines, found)
         found = _with_lost_empty_brackets(translator, lines, found)
         found = _with_odd_case(translator, lines, found)
@@ -112,7 +112,11 @@ def _with_lost_spans(
         place
         for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
         if not line.prefix
-        and (loses_spans(line.text, translation) or (translation.is_untranslated and _may_read_the_rest(line.text)))
+        and (
+            loses_spans(line.text, translation)
+            or _loses_names(translator, line.text, translation)
+            or (translation.is_untranslated and _may_read_the_rest(line.text))
+        )
     ]
     if not lost:
         return translations
@@ -127,6 +131,12 @@ def _with_lost_spans(
         and not _is_far_less_probable(translations[place], translation)
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def _loses_names(translator: "Translator", line: str, translation: Translation) -> bool:
+    """Whether a translation has other words for words in quotation marks that training has not seen, or they kept the model from reading the line."""
+    names = translator.pipeline.unseen_names(line)
+    return bool(names) and (translation.is_untranslated or not Promise.of(line, names).is_kept_by(translation.text))
 
 
 def _may_read_the_rest(line: str) -> bool:
@@ -152,25 +162,38 @@ _NOTE = re.compile(
 )
 
 
-def _with_notes_in_place(
+def _without_small_signs(text: str) -> BareText | None:
+    """A line without the raised numbers of its footnotes, and without a quotation mark that has no partner; None if it has none of them."""
+    found = [match.span() for match in _NOTE.finditer(text)]
+    mark = mark_without_partner(text)
+    if mark is not None and not any(span.start <= mark < span.end for span in find_spans(text)):
+        found = sorted([*found, (mark, mark + 1)])
+    signs, bare, end = list[SignOfLine](), "", 0
+    for start, stop in found:
+        bare += text[end:start]
+        is_left = bool(bare) and not bare[-1].isspace()
+        signs.append(SignOfLine(text[start:stop], len(bare), is_left, is_right=not is_left))
+        end = stop
+    return BareText(bare + text[end:], tuple(signs)) if found else None
+
+
+def _with_small_signs_in_place(
     translator: "Translator", lines: Sequence[SourceText], translations: list[Translation]
 ) -> list[Translation]:
-    """The translations; a line with the raised number of a footnote inside a sentence is translated again without it.
+    """The translations; a line with the raised number of a footnote inside a sentence, or with half a pair of quotation marks, is translated again without it.
 
-    A tag would divide the sentence there. The number is put back behind the word that is linked to the one before it.
+    A tag would divide the sentence there, and a model writes a pair of marks. The sign is put back beside the word that is linked
+    to the one beside it.
     """
     if not all(map(has_spaces, translator.languages)):
         return translations
-    read: dict[int, BareText] = {}
-    for place, (line, found) in enumerate(zip(lines, translations, strict=True)):
-        notes = [] if line.prefix or found.terms else [*_NOTE.finditer(line.text)]
-        if notes:
-            sizes = accumulate((len(each[0]) for each in notes), initial=0)
-            signs = (
-                SignOfLine(note[0], note.start() - size, is_left=True, is_right=False)
-                for note, size in zip(notes, sizes, strict=False)
-            )
-            read[place] = BareText(_NOTE.sub("", line.text), tuple(signs))
+    read = {
+        place: bare
+        for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+        if not (line.prefix or found.terms)
+        and (bare := _without_small_signs(line.text)) is not None
+        and any(map(str.isalpha, bare.text))
+    }
     if not read:
         return translations
     plain = replace(translator, reports_lines=False, only_green=False)

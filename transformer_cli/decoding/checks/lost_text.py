@@ -277,7 +277,7 @@ def _divided(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) 
     """The text in which a part is divided in two."""
     whole = source.parts[number]
     first = whole._replace(given=cut.left, ends_inside=False, closing="")
-    gap = pipeline.gap(cut.marks)
+    gap = pipeline.gap(cut.marks, cut.right)
     second = whole._replace(given=cut.right, starts_inside=False, gap=gap)
     if cut.marks.strip() or not ends_sentence(cut.left):  # else they are sentences of their own
         closing = whole.closing or closing_mark(whole.given)

@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.myst import (
     text_of_option,
 )
 from transformer_cli.extensions.documents.page_templates import COMMANDS_WITH_CODE
+from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.normalization import has_letter
 
 Lines = list[str]
@@ -40,6 +41,8 @@ _BOX = re.compile(
 )
 # A line of a notice of Grav, which stays a line: ! The red dog, !!! The red dog
 _NOTICE = re.compile(r"!{1,4}[ \t]+(?=\S)")
+# A line of the head of a mail: Subject: The red dog
+_LINE_OF_HEAD = re.compile(r"[A-Z][A-Za-z-]{1,40}:[ \t]+(?=\S)")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
     r" {0,3}(?::{3,}.*|(?:\{\{[<%](?:(?!\}\}).)*\}\}[ \t]*|\{%(?:(?!%\}).)*%\}[ \t]*)+|\{:.*\}[ \t]*|\{[ \t]*(?:[.#]|[\w-]+=)[^{}]*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
@@ -140,7 +143,12 @@ class _Container:
 
 def may_begin_extension(line: str) -> bool:
     """Whether a line looks like the beginning of one of these blocks."""
-    return _ANY.match(line) is not None or _SETTING_OF_SLIDE.fullmatch(line) is not None or may_be_myst(line)
+    return (
+        _ANY.match(line) is not None
+        or _SETTING_OF_SLIDE.fullmatch(line) is not None
+        or may_be_myst(line)
+        or _is_head([line])
+    )
 
 
 def divided_lines(lines: Sequence[str], code_rows: Collection[int], html_rows: Collection[int] = ()) -> DividedLines:
@@ -288,7 +296,7 @@ def _starts(
             end_of_table = table[1]
             tables.append(table)
             yield from range(table[0], row + 1)
-        elif _KEPT.fullmatch(line) or _container_at(lines, row, items) is not None:
+        elif _KEPT.fullmatch(line) or row in items or _container_at(lines, row, items) is not None:
             yield row
 
 
@@ -370,7 +378,7 @@ def _next_row(rows: Sequence[int], row: int) -> float:
 
 
 def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
-    """The rows that begin a line of a poem, a notice of Grav or an example of Pandoc, in blocks that begin with one.
+    """The rows that begin a line of a poem, a notice of Grav or an example of Pandoc, in blocks that begin with one, or of the head of a mail.
 
     The lines of a poem begin with a bar and stay lines; a block with a row of dashes is a table.
     """
@@ -383,7 +391,9 @@ def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
         first = row + 1
         if block and EXAMPLE.match(lines[block[0]]):
             found.update(each for each in block if EXAMPLE.match(lines[each]))
-        elif block and all(_NOTICE.match(lines[each]) and not _BOX.fullmatch(lines[each]) for each in block):
+        elif (len(block) > 1 and _is_head(lines[block[0] : block[-1] + 1])) or (
+            block and all(_NOTICE.match(lines[each]) and not _BOX.fullmatch(lines[each]) for each in block)
+        ):
             found.update(block)
         elif (
             block
@@ -392,6 +402,11 @@ def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
         ):
             found.update(each for each in block if lines[each].startswith("|"))
     return frozenset(found)
+
+
+def _is_head(block: Sequence[str]) -> bool:
+    """Whether the lines of a block are the head of a mail: each has a name, and a program reads one of them."""
+    return all(map(_LINE_OF_HEAD.match, block)) and any(part_for_programs(line) is not None for line in block)
 
 
 def _end_of_row(lines: Sequence[str], row: int) -> int:
@@ -414,6 +429,10 @@ def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Co
         return _Container(row, "", is_lazy=False)
     if row in items and (match := EXAMPLE.match(line)):
         return _Container(row, line[match.end() :], is_lazy=True)
+    if row in items and _LINE_OF_HEAD.match(line):
+        part = part_for_programs(line)
+        is_whole = part is not None and part.end == len(line.rstrip())
+        return None if is_whole else _Container(row, line.strip(), is_lazy=False)
     if row in items:
         notice = _NOTICE.match(line)
         return _Container(row, line[notice.end() if notice else 1 :].strip(), is_lazy=False)

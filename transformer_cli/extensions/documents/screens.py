@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role
+from transformer_cli.text.columns import display_width
 from transformer_cli.text.languages import FUNCTION_WORDS, has_spaces, primary_language
-from transformer_cli.text.sentences import CONJUNCTIONS, display_width, ends_sentence, split_sentences
+from transformer_cli.text.sentences import CONJUNCTIONS, ends_sentence, split_sentences
 
 # Further words behind which a phrase goes on, although a sentence may end with them: "Who am I"; of English also the ends of I'm and don't.
 _WORDS_INSIDE_PHRASE = {

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.checks.brackets import TextPiece, is_in_word, lost_brackets
+from transformer_cli.decoding.checks.brackets import TextPiece, is_in_word, lost_brackets, with_plurals
 from transformer_cli.decoding.checks.quality import Drift
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
@@ -346,10 +346,18 @@ def _links_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[
     engine = translator.engine
     if not isinstance(engine, ExplainingEngine):
         return [()] * len(pairs)
-    distinct = list(dict.fromkeys(pairs))
+    plural = with_plurals if translator.pipeline.keeps_text else str
+    read = {(text, translation): (plural(text), translation) for text, translation in pairs}
+    distinct = list(dict.fromkeys(read.values()))
     aligner = TextAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     found = dict(zip(distinct, aligner.align(distinct), strict=True))
-    return [tuple(LinkedWords(*link) for link in found[pair]) for pair in pairs]
+    return [_moved_to(pair[0], read[pair][0], found[read[pair]]) for pair in pairs]
+
+
+def _moved_to(text: str, read: str, links: Iterable[tuple[Extent, Extent]]) -> tuple[LinkedWords, ...]:
+    """The links of a text as the model has read it, with dogs for dog(s), as those of the text: it has the same words."""
+    places = dict(zip(word_spans(read), word_spans(text), strict=True)) if read != text else {}
+    return tuple(LinkedWords(places.get(source, source), target) for source, target in links)
 
 
 def links_through(first: Sequence[LinkedWords], second: Sequence[LinkedWords]) -> tuple[LinkedWords, ...]:
