@@ -9,22 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
+from transformer_cli.decoding.checks.costs import cost, is_strong
 from transformer_cli.decoding.checks.doubts import (
-    COPIES,
-    DATES,
-    LACKS_NAME,
-    LACKS_TITLE,
-    NEGATION,
-    NUMBERS,
-    OTHER_LANGUAGE,
-    OTHER_SCRIPT,
     REPEATS,
     TOO_LONG,
-    TWICE,
     UNFINISHED,
-    UNREADABLE,
     UNSURE,
-    VERBLESS,
     WORDLESS,
     doubts_about,
     is_unreadable,
@@ -526,28 +516,6 @@ class TextKeeper:
 
 
 Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
-COSTS = {
-    WORDLESS: 100.0,
-    UNFINISHED: 6.0,
-    REPEATS: 6.0,
-    TOO_LONG: 6.0,
-    COPIES: 3.0,
-    OTHER_LANGUAGE: 3.0,
-    OTHER_SCRIPT: 3.0,
-    UNREADABLE: 3.0,
-    UNSURE: 1.0,
-    NUMBERS: 2.0,
-    DATES: 2.0,
-    LACKS_NAME: 1.0,
-    LACKS_TITLE: 2.0,
-    TWICE: 0.5,
-    NEGATION: 0.7,
-    VERBLESS: 0.15,  # else another wrong verb hides the fault
-}
-"""What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
-
-The first eight outweigh any difference between two hypotheses of a beam. No list has all words that negate, so a hypothesis with
-fewer doubts must be nearly as probable there."""
 _COST_OF_CUT = 6.0  # as of a loop: such a text is no repair of one
 _GAIN_OF_ONE_WORD = 1.5  # of a translation without a word that stood twice
 _WIDE_BEAM = 8
@@ -641,7 +609,7 @@ class Repair:
         left = [
             part
             for part in (*loops, *others)
-            if not part.request.terms and _is_strong(self._doubts(part, hypotheses[part.request]))
+            if not part.request.terms and is_strong(self._doubts(part, hypotheses[part.request]))
         ]
         self._take_better(left, samples, hypotheses)
 
@@ -682,7 +650,7 @@ class Repair:
         doubts = [each for each in self._doubts(part, [hypothesis]) if each != UNSURE]
         written = self.pipeline.target_tokenizer.decode(hypothesis.ids)
         is_cut_off = _is_cut_off(part.text, written, self.languages)
-        return hypothesis.score - _cost(doubts) - (_COST_OF_CUT if is_cut_off else 0.0)
+        return hypothesis.score - cost(doubts) - (_COST_OF_CUT if is_cut_off else 0.0)
 
     def _cut_loops(self, part: TextPart, found: Hypothesis) -> list[Hypothesis]:
         """The hypothesis with its repeated words once, scored anew; nothing if it repeats no words, or has few others."""
@@ -707,10 +675,10 @@ class Repair:
         for number in reversed(range(len(source.parts))):
             part = source.parts[number]
             doubts = self._doubts(part, hypotheses[part.request])
-            is_strong = _is_strong(doubts)
-            if part.terms or not (is_strong or UNSURE in doubts):
+            strong = is_strong(doubts)
+            if part.terms or not (strong or UNSURE in doubts):
                 continue
-            halves = with_divided_parts(self.pipeline, source, [number], anywhere=is_strong)
+            halves = with_divided_parts(self.pipeline, source, [number], anywhere=strong)
             if len(halves.parts) == len(source.parts):  # nothing to divide
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
@@ -772,16 +740,12 @@ class Repair:
         return (*doubts, UNSURE) if is_unsure else doubts
 
     def _total(self, source: SourceText, hypotheses: Found) -> float:
-        return sum(_cost(self._doubts(part, hypotheses[part.request])) for part in source.parts)
+        return sum(cost(self._doubts(part, hypotheses[part.request])) for part in source.parts)
 
 
 def _is_one_known_word(part: TextPart) -> bool:
     """Whether a part is a word of one token with a mark: "Yes." """
     return len(part.request.ids) == _TOKENS_OF_MARKED_WORD and _MARKED_WORD.fullmatch(part.text) is not None
-
-
-def _cost(doubts: Iterable[str]) -> float:
-    return sum(COSTS[doubt] for doubt in doubts)
 
 
 def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
@@ -790,7 +754,3 @@ def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
         return False
     num_read, num_written = (len(text.split()) for text in (source, translation))
     return num_read >= _FEWEST_WORD_TOKENS and 2 * num_written < num_read
-
-
-def _is_strong(doubts: Iterable[str]) -> bool:
-    return any(COSTS[doubt] >= COSTS[OTHER_SCRIPT] for doubt in doubts)
