@@ -8,6 +8,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.checks import doubts
 from transformer_cli.decoding.checks.costs import COSTS
 from transformer_cli.decoding.checks.doubts import (
+    ACRONYM,
     BESIDE_PLACEHOLDER,
     COPIES,
     DOUBTS,
@@ -531,7 +532,17 @@ def test_words_of_a_language_without_spaces_are_not_counted() -> None:
 
 def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
     """Marks and words are looked for when the line is complete; no search finds a better translation of an unseen word."""
-    assert set(COSTS) == set(DOUBTS) - {MARKS, BESIDE_PLACEHOLDER, ENCLOSED, LABEL, LEAVES, MADE_UP, OMITS, UNSEEN}
+    assert set(COSTS) == set(DOUBTS) - {
+        ACRONYM,
+        MARKS,
+        BESIDE_PLACEHOLDER,
+        ENCLOSED,
+        LABEL,
+        LEAVES,
+        MADE_UP,
+        OMITS,
+        UNSEEN,
+    }
     assert UNSURE in DOUBTS
 
 

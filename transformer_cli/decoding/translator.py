@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.config.decoding import WINDOW_LINES
+from transformer_cli.decoding.checks.acronyms import lost_acronyms
 from transformer_cli.decoding.checks.brackets import BRACKET
 from transformer_cli.decoding.checks.doubts import (
+    ACRONYM,
     BESIDE_PLACEHOLDER,
     DOUBTS_WITH_WORDS,
     ENCLOSED,
@@ -430,6 +432,7 @@ class Translator:
                 doubts += (LABEL,)
         words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
         if self.repairs and not translation.is_untranslated:
+            words[ACRONYM] = lost_acronyms(self.pipeline, translation)
             words[LEAVES] = self.pipeline.left_words(source, text)
         written = seen.written if isinstance(seen, SeenWords) else None
         if written is not None and not (translation.is_untranslated or translation.is_from_memory):

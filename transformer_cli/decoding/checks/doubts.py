@@ -62,6 +62,8 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 LABEL = "leaves the words before its colon as they are: training has not seen all of them"
+ACRONYM = "lacks an abbreviation of its source"
+"""Followed by a colon and the abbreviations."""
 LEAVES = "leaves words of its source as they are"
 """Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
@@ -87,6 +89,7 @@ DOUBTS = (
     DATES,
     LACKS_NAME,
     LACKS_TITLE,
+    ACRONYM,
     TWICE,
     NEGATION,
     OPPOSITE,
@@ -101,7 +104,7 @@ DOUBTS = (
     OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
-DOUBTS_WITH_WORDS = (OMITS, LEAVES, UNSEEN, MADE_UP)
+DOUBTS_WITH_WORDS = (OMITS, ACRONYM, LEAVES, UNSEEN, MADE_UP)
 """Those that name words; messages about lines name the words of several lines together."""
 
 
