@@ -22,7 +22,7 @@ from transformer_cli.decoding.checks.numbers_in_text import (
     has_other_numbers,
     word_list,
 )
-from transformer_cli.decoding.checks.opposites import lacks_limit, opposite_key, opposite_keys, says_opposite
+from transformer_cli.decoding.checks.opposites import lacks_limit, says_opposite
 from transformer_cli.decoding.checks.signs import WORDS_OF_SIGNS, lost_signs
 from transformer_cli.decoding.checks.titles_in_text import TITLES, lacks_title
 from transformer_cli.text.languages import (
@@ -256,7 +256,6 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
     )
     is_negated = _negates(source, read, here.negations, has_digit=has_digit)
     is_there_negated = _negates(translation, written, there.negations, has_digit=has_digit)
-    may_have_opposite = not here.opposites.isdisjoint(map(opposite_key, read))
     found = {
         UNFINISHED: not is_finished,
         REPEATS: (
@@ -295,10 +294,8 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _says_a_word_twice(read, written, here.code, there.code),
         NEGATION: is_negated != is_there_negated
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
-        OPPOSITE: may_have_opposite
-        and is_negated == is_there_negated
-        and says_opposite(source, translation, languages),
-        LACKS_LIMIT: may_have_opposite and lacks_limit(source, translation, languages),
+        OPPOSITE: is_negated == is_there_negated and says_opposite(source, translation, languages),
+        LACKS_LIMIT: lacks_limit(source, translation, languages),
         LACKS_JOINED: not here.joining.isdisjoint(read) and lacks_joined(read, written, languages),
         VERBLESS: not here.imperatives.isdisjoint(read[:1]) and lacks_imperative(source, translation, there.code),
     }
@@ -318,8 +315,6 @@ class _Known(NamedTuple):
     titles: frozenset[str]
     negations: frozenset[str]
     imperatives: frozenset[str]
-    opposites: frozenset[str]
-    """How the words begin that have an opposite."""
     joining: frozenset[str]
 
 
@@ -334,7 +329,6 @@ def _known_of(language: str) -> _Known:
         word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
         word_list(IMPERATIVES.get(code, "")),
-        opposite_keys(code),
         joining_words(code),
     )
 

@@ -4,7 +4,8 @@ Languages that are not in the tables are never compared.
 """
 
 import re
-from functools import cache
+from collections.abc import Collection, Mapping
+from functools import cache, lru_cache
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.numbers_in_text import counted_words, word_list
@@ -128,28 +129,15 @@ _OTHER_LIMITS = {
     "pt": "mais menos acima super* exced* limite* até",
 }
 _LONGEST_SENTENCE = 25  # words; longer ones say things in other ways
-_SIZE_OF_KEY = 3  # letters
 _BEFORE_LIMITED = re.compile(r"\s+([^\W_]+)")
-
-
-def opposite_keys(language: str) -> frozenset[str]:
-    """How the words of a language begin of which one at least stands where one of a pair of opposites does; none of an unknown language."""
-    items = (item for sides in _OPPOSITES.values() for item in " ".join(sides.get(language, ())).split())
-    return frozenset(max(item.rstrip("*").split("_"), key=len)[:_SIZE_OF_KEY] for item in items)
-
-
-def opposite_key(word: str) -> str:
-    """How a word in small letters begins, as in `opposite_keys`."""
-    return word[:_SIZE_OF_KEY]
 
 
 def says_opposite(source: str, translation: str, languages: Direction) -> bool:
     """Whether a translation has only words of one side of a pair of opposites, and its source only words of the other one."""
-    if len(source.split()) > _LONGEST_SENTENCE:
+    here = _sides(source, primary_language(languages.source))
+    if not here or len(source.split()) > _LONGEST_SENTENCE:
         return False
-    here, there = (
-        _sides(text, primary_language(each)) for text, each in zip((source, translation), languages, strict=True)
-    )
+    there = _sides(translation, primary_language(languages.target))
     return any(
         len(here[pair]) == len(there[pair]) == 1 and here[pair] != there[pair] for pair in here.keys() & there.keys()
     )
@@ -158,24 +146,33 @@ def says_opposite(source: str, translation: str, languages: Direction) -> bool:
 def lacks_limit(source: str, translation: str, languages: Direction) -> bool:
     """Whether a source says *at least*, *more than* or the like before a number or a name, and its translation nothing of this kind."""
     here, there = map(primary_language, languages)
-    others = _OTHER_LIMITS.get(there)
-    if others is None or here not in _OTHER_LIMITS or len(source.split()) > _LONGEST_SENTENCE:
+    if there not in _OTHER_LIMITS or _LIMITS.isdisjoint(_sides(source, here)):
         return False
-    numbers = word_list(" ".join(counted_words(here)))
-    has_names = here not in LANGUAGES_WITH_CAPITAL_NOUNS
-    for match in _pattern(here).finditer(source.casefold()):
-        if match.lastgroup is None or match.lastgroup.rstrip("01") not in _LIMITS:
+    if not _limits_something(source, here) or len(source.split()) > _LONGEST_SENTENCE:
+        return False
+    written = translation.casefold()
+    return _LIMITS.isdisjoint(_sides(written, there)) and not _one_of(_OTHER_LIMITS[there]).search(written)
+
+
+def _limits_something(text: str, language: str) -> bool:
+    """Whether a number or a name, which may stand for a placeholder, follows a limit."""
+    has_names = language not in LANGUAGES_WITH_CAPITAL_NOUNS
+    for match in _pattern(language).finditer(text.casefold()):
+        limited = _BEFORE_LIMITED.match(text, match.end())
+        if limited is None or (match.lastgroup or "")[:-1] not in _LIMITS or limited[1] == "I":
             continue
-        limited = _BEFORE_LIMITED.match(source, match.end())
-        if limited is None or limited[1] == "I":
-            continue
-        if limited[1] in numbers or limited[1][0].isdigit() or (has_names and not limited[1].islower()):
-            written = translation.casefold()
-            return not (_LIMITS & {*_sides(written, there)} or _one_of(others).search(written))
+        if limited[1] in _numbers(language) or limited[1][0].isdigit() or (has_names and not limited[1].islower()):
+            return True
     return False
 
 
-def _sides(text: str, language: str) -> dict[str, set[str]]:
+@cache
+def _numbers(language: str) -> frozenset[str]:
+    return word_list(" ".join(counted_words(language)))
+
+
+@lru_cache(maxsize=64)
+def _sides(text: str, language: str) -> Mapping[str, Collection[str]]:
     """Of each pair of opposites of which a text has a word: the sides of its words."""
     found: dict[str, set[str]] = {}
     for match in _pattern(language).finditer(text.casefold()):
@@ -188,14 +185,17 @@ def _sides(text: str, language: str) -> dict[str, set[str]]:
 def _pattern(language: str) -> re.Pattern[str]:
     """What finds the words with an opposite; of two that begin at the same place, the one that is first in the tables: a limit."""
     groups = (
-        f"(?P<{pair}{side}>{_one_of(items).pattern})"
+        f"(?P<{pair}{side}>{_alternatives(items)})"
         for pair, sides in _OPPOSITES.items()
         for side, items in enumerate(sides.get(language, ()))
     )
-    return re.compile("|".join(groups) or "(?!)")
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(groups) or '(?!)'})(?!\w)")
 
 
 @cache
 def _one_of(items: str) -> re.Pattern[str]:
-    words = (item.replace("*", r"\w*").replace("_", " ") for item in items.split())
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(words)})(?!\w)")
+    return re.compile(rf"(?<![\w-])(?:{_alternatives(items)})(?!\w)")
+
+
+def _alternatives(items: str) -> str:
+    return "|".join(item.replace("*", r"\w*").replace("_", " ") for item in items.split())
