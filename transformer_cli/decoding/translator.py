@@ -41,9 +41,10 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.line_form import (
     LineForm,
+    may_have_other_case,
     translated_with_spans,
     with_blank_lines,
-    with_capitals,
+    with_case_of,
     with_fixed_spaces,
     with_lost_brackets,
     with_quotes_of_one_kind,
@@ -367,7 +368,7 @@ class Translator:
             ]
             target = self.pipeline.languages.target
             translations = [
-                each if line.text[1:].islower() or each.terms else with_capitals(line, each, target)
+                with_case_of(line, each, target) if may_have_other_case(line.text) and not each.terms else each
                 for line, each in zip(lines, translations, strict=True)
             ]
         if self.repairs or self.estimates:
