@@ -715,6 +715,13 @@ def test_a_step_in_french_is_no_negation(source: str, translation: str, *, is_ot
         ("It is not true.", "C'est faux.", "en fr", False),
         ("Scroll down.", "Va vers le haut.", "en fr", True),
         ("Turn left, then right.", "Tourne à droite, puis à gauche.", "en fr", False),
+        ("Turn left, then right.", "Tourne à gauche, puis à gauche.", "en fr", True),
+        (
+            "He is left-handed, but writes with his right hand.",
+            "Il est gaucher, mais écrit de la droite.",
+            "en fr",
+            False,
+        ),
         ("Turn left.", "Tourne à droite.", "en fr", True),
         ("Turn off the light.", "Allume la lumière.", "en fr", True),
         ("Turn off the light.", "Doe het licht uit.", "en nl", False),

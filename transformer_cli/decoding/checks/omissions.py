@@ -181,7 +181,8 @@ def with_lost_words(
     }
     named = list(translations)
     for place, of_line in pairs_of_lines.items():
-        if words := [word for pair in of_line for word in lost[pair]]:
+        said = translations[place].source.casefold()  # without the names that the model reads for placeholders
+        if words := [word for pair in of_line for word in lost[pair] if word.casefold() in said]:
             named[place] = _naming(named[place], words)
     return named
 

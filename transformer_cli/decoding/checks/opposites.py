@@ -87,7 +87,7 @@ _OPPOSITES = {
         "de": ("rechts rechte*", "links linke*"),
         "en": ("right", "left"),
         "es": ("derech*", "izquierd*"),
-        "fr": ("droite", "gauche"),
+        "fr": ("droite* droitier*", "gauche*"),
         "it": ("destr*", "sinistr*"),
         "nl": ("rechts rechter* rechtsaf", "links linker* linksaf"),
         "pt": ("direit*", "esquerd*"),
@@ -128,18 +128,23 @@ _OTHER_LIMITS = {
     "nl": "meer minder boven onder overschr* limiet* tot",
     "pt": "mais menos acima super* exced* limite* até",
 }
+_BOTH_SIDES = frozenset(("limit", "time", "truth", "side", "switch"))
 _LONGEST_SENTENCE = 25  # words; longer ones say things in other ways
 _BEFORE_LIMITED = re.compile(r"\s+([^\W_]+)")
 
 
 def says_opposite(source: str, translation: str, languages: Direction) -> bool:
-    """Whether a translation has only words of one side of a pair of opposites, and its source only words of the other one."""
+    """Whether a translation has only words of one side of a pair of opposites, and its source only words of the other one.
+
+    Of *left and right* and the like, one that stands for both is a fault, too.
+    """
     here = _sides(source, primary_language(languages.source))
     if not here or len(source.split()) > _LONGEST_SENTENCE:
         return False
     there = _sides(translation, primary_language(languages.target))
     return any(
-        len(here[pair]) == len(there[pair]) == 1 and here[pair] != there[pair] for pair in here.keys() & there.keys()
+        len(there[pair]) == 1 and here[pair] != there[pair] and (len(here[pair]) == 1 or pair in _BOTH_SIDES)
+        for pair in here.keys() & there.keys()
     )
 
 
