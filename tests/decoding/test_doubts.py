@@ -7,17 +7,21 @@ from hypothesis import strategies as st
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks import doubts
 from transformer_cli.decoding.checks.doubts import (
+    ACRONYM,
     BESIDE_PLACEHOLDER,
     COPIES,
     DOUBTS,
     ENCLOSED,
     LABEL,
+    LACKS_JOINED,
+    LACKS_LIMIT,
     LEAVES,
     MADE_UP,
     MARKS,
     NEGATION,
     NUMBERS,
     OMITS,
+    OPPOSITE,
     OTHER_LANGUAGE,
     OTHER_SCRIPT,
     REPEATS,
@@ -528,7 +532,17 @@ def test_words_of_a_language_without_spaces_are_not_counted() -> None:
 
 def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
     """Marks and words are looked for when the line is complete; no search finds a better translation of an unseen word."""
-    assert set(COSTS) == set(DOUBTS) - {MARKS, BESIDE_PLACEHOLDER, ENCLOSED, LABEL, LEAVES, MADE_UP, OMITS, UNSEEN}
+    assert set(COSTS) == set(DOUBTS) - {
+        ACRONYM,
+        MARKS,
+        BESIDE_PLACEHOLDER,
+        ENCLOSED,
+        LABEL,
+        LEAVES,
+        MADE_UP,
+        OMITS,
+        UNSEEN,
+    }
     assert UNSURE in DOUBTS
 
 
@@ -683,3 +697,81 @@ def test_an_imperative_without_a_verb_is_noticed(source: str, translation: str, 
 )
 def test_a_step_in_french_is_no_negation(source: str, translation: str, *, is_other: bool) -> None:
     assert (NEGATION in doubts_about(source, translation, Direction("en", "fr"))) == is_other
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "is_opposite"),
+    [
+        ("At least 5 dogs.", "Au plus 5 chiens.", "en fr", True),
+        ("At least 5 dogs.", "Au moins 5 chiens.", "en fr", False),
+        ("At most 5 dogs.", "Al menos 5 perros.", "en es", True),
+        ("No more than 5 dogs.", "Au plus 5 chiens.", "en fr", False),
+        ("Fewer than 5 seats are free.", "Peu plus de 5 places sont gratuites.", "en fr", True),
+        ("More than 5 seats are free.", "Mehr als 5 Plätze sind frei.", "en de", False),
+        ("Come before the meeting.", "Venez après la réunion.", "en fr", True),
+        ("Come after the meeting.", "Vieni prima della riunione.", "en it", True),
+        ("The first page.", "La dernière page.", "en fr", True),
+        ("It is true.", "C'est faux.", "en fr", True),
+        ("It is not true.", "C'est faux.", "en fr", False),
+        ("Scroll down.", "Va vers le haut.", "en fr", True),
+        ("Turn left, then right.", "Tourne à droite, puis à gauche.", "en fr", False),
+        ("Turn left, then right.", "Tourne à gauche, puis à gauche.", "en fr", True),
+        (
+            "He is left-handed, but writes with his right hand.",
+            "Il est gaucher, mais écrit de la droite.",
+            "en fr",
+            False,
+        ),
+        ("Turn left.", "Tourne à droite.", "en fr", True),
+        ("Turn off the light.", "Allume la lumière.", "en fr", True),
+        ("Turn off the light.", "Doe het licht uit.", "en nl", False),
+        ("Disable it.", "Ative-o.", "en pt", True),
+        ("Access is denied.", "L'accès est autorisé.", "en fr", True),
+        ("Access is not allowed.", "L'accès est interdit.", "en fr", False),
+        ("Les chiens sont à gauche.", "The dogs are on the right.", "fr en", True),
+        ("He left.", "Il est parti vers la droite, puis vers la gauche.", "en fr", False),
+        ("Look up there.", "Regarde là-bas.", "en fr", False),
+        ("Turn left.", "\u53f3", "en ja", False),
+    ],
+)
+def test_the_opposite_of_a_word_is_named(source: str, translation: str, languages: str, *, is_opposite: bool) -> None:
+    assert (OPPOSITE in doubts_about(source, translation, Direction(*languages.split()))) == is_opposite
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "is_lost"),
+    [
+        ("It has at most 20 letters.", "Il a à 20 lettres.", "en fr", True),
+        ("It has at most 20 letters.", "Il n'a pas plus de 20 lettres.", "en fr", False),
+        ("It has at most twenty letters.", "Il a vingt lettres.", "en fr", True),
+        ("It is at least Laura.", "C'est à Laura.", "en fr", True),  # a name stands for a placeholder
+        ("I like it more than I said.", "J'aime bien.", "en fr", False),
+        ("You can invite up to 5 friends.", "Puoi invitare 5 amici.", "en it", True),
+        ("It is up to you.", "Ça dépend de toi.", "en fr", False),
+        ("Mindestens 5 Hunde.", "5 dogs.", "de en", True),
+        ("Mindestens Hunde.", "Dogs.", "de en", False),
+        ("At least 5 dogs.", "5 \u72ac", "en ja", False),
+    ],
+)
+def test_a_lost_limit_is_named(source: str, translation: str, languages: str, *, is_lost: bool) -> None:
+    assert (LACKS_LIMIT in doubts_about(source, translation, Direction(*languages.split()))) == is_lost
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "is_lost"),
+    [
+        ("Select both departure and arrival.", "Sélectionnez les deux départs.", "en fr", True),
+        ("Select both departure and arrival.", "Sélectionnez le départ et l'arrivée.", "en fr", False),
+        ("I have neither time nor money.", "Je n'ai ni le temps ni l'argent.", "en fr", False),
+        ("Bread or butter, and cheese.", "Du pain ou du fromage.", "en fr", True),
+        ("Come and see me.", "Viens me voir.", "en fr", False),
+        ("It gets more and more difficult.", "Cela devient de plus en plus difficile.", "en fr", False),
+        ("And you?", "Toi ?", "en fr", False),
+        ("Tom and Mary came.", "Sia Tom che Mary sono venuti.", "en it", False),
+        ("Les chiens et les chats.", "The dogs.", "fr en", True),
+        ("A blue and white dog.", "Ein blau-weißer Hund.", "en de", False),
+        ("Cats and dogs.", "\u732b\u72ac", "en ja", False),
+    ],
+)
+def test_a_lost_part_of_a_list_is_named(source: str, translation: str, languages: str, *, is_lost: bool) -> None:
+    assert (LACKS_JOINED in doubts_about(source, translation, Direction(*languages.split()))) == is_lost

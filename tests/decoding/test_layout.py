@@ -22,7 +22,7 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.checks.doubts import LABEL, LEAVES
-from transformer_cli.decoding.line_form import with_capitals
+from transformer_cli.decoding.line_form import may_have_other_case, with_case_of
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.translation import SourceText, TranslatedPiece, copied, with_alternatives
 from transformer_cli.text.seen_words import SeenWords
@@ -776,10 +776,18 @@ def test_a_word_that_stays_in_a_title_is_named(source: str, translation: str, le
         ("NO, he said.", "No, ha detto.", "NO, ha detto."),
         ("The PDF of a.pdf", "Il PDF di a.pdf", "Il PDF di a.pdf"),
         ("The PDF of a.pdf", "Il pdf di a.pdf", "Il PDF di a.pdf"),
+        ("from a to x", "da a X", "da a x"),
+        ("x is a number", "X è un numero", "x è un numero"),
+        ("The value of x is 5.", "Il valore di X è 5.", "Il valore di x è 5."),
+        ("Is it x or X?", "È X o X?", "È X o X?"),
+        ("Point (x, y)", "Punto (X, y)", "Punto (x, y)"),
+        ("I see c.", "C'è la C.", "C'è la c."),
+        ("It's Tom's X-ray.", "È la X di Tom.", "È la X di Tom."),
     ],
 )
-def test_an_abbreviation_keeps_its_capitals(source: str, translation: str, expected: str) -> None:
-    assert with_capitals(SourceText(source), written(source, translation), "it").text == expected
+def test_abbreviations_and_letters_keep_their_case(source: str, translation: str, expected: str) -> None:
+    assert may_have_other_case(source)
+    assert with_case_of(SourceText(source), written(source, translation), "it").text == expected
 
 
 def written(source: str, translation: str) -> Translation:

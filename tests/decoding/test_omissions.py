@@ -367,3 +367,26 @@ def test_words_that_a_model_loses_beside_spans_and_in_clauses_are_named() -> Non
 )
 def test_please_is_no_translation_of_a_clause(source: str, translation: str, has_only: bool) -> None:
     assert has_only_please(source, translation, Direction("en", "it")) == has_only
+
+
+@pytest.mark.parametrize("estimates", [False, True])
+def test_a_word_that_an_unsure_translation_hardly_attends_to_is_named(*, estimates: bool) -> None:
+    words = {
+        "He is quick to voice his concerns.": "concerns",
+        "I moved back in with my parents.": "moved",
+        "Go straight down this street and turn right at the third light.": "street",
+        "Let's get together tonight.": "",  # the source without "together" makes the translation far less probable
+        "The doctor said that the baby is healthy.": "",
+    }
+    translator = load_translator(Path(__file__).parents[2] / "docs/demonstration")
+    found = replace(translator, estimates=estimates).translate(words)
+    assert {each.source: each.doubts for each in found} == {
+        line: (f"{OMITS}: {lost}",) if lost else () for line, lost in words.items()
+    }
+
+
+def test_a_label_with_as_many_words_as_its_translation_may_have_lost_one() -> None:
+    translator = load_translator(Path(__file__).parents[2] / "docs/demonstration")
+    label, with_number = translator.translate(["Copy text and pictures", "The MP3 player is old."])
+    assert label.doubts == (f"{OMITS}: text",)
+    assert "Boston" not in " ".join(with_number.doubts)  # which the model reads for MP3

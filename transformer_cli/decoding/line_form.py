@@ -520,23 +520,40 @@ def with_quotes_of_one_kind(line: SourceText, translation: Translation) -> Trans
     return translation if texts == [*translation.alternatives] else with_alternatives(translation, texts)
 
 
+_SMALL_LETTER = re.compile(r"(?<![\w.;'\u2019@/&-])[b-df-hj-np-tv-xz](?![\w'\u2019@/&-]|\.\w)")
+"""A single small letter that is a word of hardly any language, such as a variable."""
 _CAPITAL_WORD = re.compile(r"(?<![\w.@/-])[A-Z]{2,6}(?![\w@/-]|\.\w)")
 
 
-def with_capitals(line: SourceText, translation: Translation, target: str) -> Translation:
-    """The translation of a line, in which an abbreviation such as PDF that the model has written in small letters has its capitals again.
+def may_have_other_case(text: str) -> bool:
+    """Whether a line has a capital letter behind its first one, or a letter such as x; a cheap question."""
+    return not text[1:].islower() or _SMALL_LETTER.search(text) is not None
+
+
+def with_case_of(line: SourceText, translation: Translation, target: str) -> Translation:
+    """The translation of a line, in which abbreviations such as PDF, and letters by themselves such as x, have the case of the line.
 
     Not in a line without small letters, and not for a word that the target language often has.
     """
-    lost = [
+    if line.text.upper() == line.text:
+        return translation
+    words = [
         word
         for word in dict.fromkeys(_CAPITAL_WORD.findall(line.text))
         if word not in translation.text and word.lower() not in small_words(primary_language(target))
     ]
-    if not lost or line.text.upper() == line.text:
+    letters = [
+        letter
+        for letter in dict.fromkeys(_SMALL_LETTER.findall(line.text))
+        if re.search(rf"(?<!\w){letter.upper()}(?!\w)", line.text) is None
+    ]
+    forms = {word.lower(): word for word in words} | {letter: letter for letter in letters}
+    if not forms:
         return translation
-    pattern = re.compile(rf"(?<![\w.@/-])(?:{'|'.join(lost)})(?![\w@/-]|\.\w)", re.IGNORECASE)
-    changed = [(pattern.sub(lambda match: match[0].upper(), text), score) for text, score in translation.alternatives]
+    pattern = re.compile(rf"(?<![\w.@/-])(?:{'|'.join(forms)})(?![\w@/-]|\.\w|(?<=\b\w)['\u2019])", re.IGNORECASE)
+    changed = [
+        (pattern.sub(lambda match: forms[match[0].lower()], text), score) for text, score in translation.alternatives
+    ]
     return translation if changed == [*translation.alternatives] else with_alternatives(translation, changed)
 
 

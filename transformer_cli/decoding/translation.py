@@ -155,7 +155,7 @@ class Translation:
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation was empty or far too short."""
     doubts: tuple[str, ...] = ()
-    """What the text shows to be wrong: members of `doubts.DOUBTS`; `UNSEEN`, `MADE_UP` and `MARKS` with a colon and what they are
+    """What the text shows to be wrong: members of `doubts.DOUBTS`; `UNSEEN`, `MADE_UP`, `MARKS` and others with a colon and what they are
     about; nothing without `decoding.repair`."""
     is_repaired: bool = False
     """Whether a sentence was searched again, because its first translation was doubtful, and has fewer doubts now."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.config.decoding import WINDOW_LINES
+from transformer_cli.decoding.checks.acronyms import lost_acronyms
 from transformer_cli.decoding.checks.brackets import BRACKET
 from transformer_cli.decoding.checks.doubts import (
+    ACRONYM,
     BESIDE_PLACEHOLDER,
     DOUBTS_WITH_WORDS,
     ENCLOSED,
@@ -40,9 +42,10 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.line_form import (
     LineForm,
+    may_have_other_case,
     translated_with_spans,
     with_blank_lines,
-    with_capitals,
+    with_case_of,
     with_fixed_spaces,
     with_lost_brackets,
     with_quotes_of_one_kind,
@@ -366,7 +369,7 @@ class Translator:
             ]
             target = self.pipeline.languages.target
             translations = [
-                each if line.text[1:].islower() or each.terms else with_capitals(line, each, target)
+                with_case_of(line, each, target) if may_have_other_case(line.text) and not each.terms else each
                 for line, each in zip(lines, translations, strict=True)
             ]
         if self.repairs or self.estimates:
@@ -431,6 +434,7 @@ class Translator:
                 doubts += (LABEL,)
         words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
         if self.repairs and not translation.is_untranslated:
+            words[ACRONYM] = lost_acronyms(self.pipeline, translation)
             words[LEAVES] = self.pipeline.left_words(source, text)
         written = seen.written if isinstance(seen, SeenWords) else None
         if written is not None and not (translation.is_untranslated or translation.is_from_memory):

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding.checks.coordination import joining_words, lacks_joined
 from transformer_cli.decoding.checks.imperatives import IMPERATIVES, lacks_imperative
 from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
@@ -21,6 +22,7 @@ from transformer_cli.decoding.checks.numbers_in_text import (
     has_other_numbers,
     word_list,
 )
+from transformer_cli.decoding.checks.opposites import lacks_limit, says_opposite
 from transformer_cli.decoding.checks.signs import WORDS_OF_SIGNS, lost_signs
 from transformer_cli.decoding.checks.titles_in_text import TITLES, lacks_title
 from transformer_cli.text.languages import (
@@ -60,9 +62,14 @@ MARKS = "lacks a sign of its source"
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 LABEL = "leaves the words before its colon as they are: training has not seen all of them"
+ACRONYM = "lacks an abbreviation of its source"
+"""Followed by a colon and the abbreviations."""
 LEAVES = "leaves words of its source as they are"
 """Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
+OPPOSITE = "says the opposite of a word of its source, such as at most for at least"
+LACKS_LIMIT = "lacks a limit of its source, such as at least or up to"
+LACKS_JOINED = "lacks an and or an or of its source, so perhaps a part of a list"
 VERBLESS = "begins with no verb, as its source does"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
@@ -82,8 +89,12 @@ DOUBTS = (
     DATES,
     LACKS_NAME,
     LACKS_TITLE,
+    ACRONYM,
     TWICE,
     NEGATION,
+    OPPOSITE,
+    LACKS_LIMIT,
+    LACKS_JOINED,
     VERBLESS,
     MARKS,
     BESIDE_PLACEHOLDER,
@@ -93,7 +104,7 @@ DOUBTS = (
     OMITS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
-DOUBTS_WITH_WORDS = (OMITS, LEAVES, UNSEEN, MADE_UP)
+DOUBTS_WITH_WORDS = (OMITS, ACRONYM, LEAVES, UNSEEN, MADE_UP)
 """Those that name words; messages about lines name the words of several lines together."""
 
 
@@ -244,6 +255,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         )
     )
     is_negated = _negates(source, read, here.negations, has_digit=has_digit)
+    is_there_negated = _negates(translation, written, there.negations, has_digit=has_digit)
     found = {
         UNFINISHED: not is_finished,
         REPEATS: (
@@ -280,8 +292,11 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         TWICE: not repeats
         and len(words) < len(written) <= _LONGEST_WITHOUT_ONE_WORD_TWICE
         and _says_a_word_twice(read, written, here.code, there.code),
-        NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
+        NEGATION: is_negated != is_there_negated
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
+        OPPOSITE: is_negated == is_there_negated and says_opposite(source, translation, languages),
+        LACKS_LIMIT: lacks_limit(source, translation, languages),
+        LACKS_JOINED: not here.joining.isdisjoint(read) and lacks_joined(read, written, languages),
         VERBLESS: not here.imperatives.isdisjoint(read[:1]) and lacks_imperative(source, translation, there.code),
     }
     return tuple([doubt for doubt, is_there in found.items() if is_there])
@@ -300,6 +315,7 @@ class _Known(NamedTuple):
     titles: frozenset[str]
     negations: frozenset[str]
     imperatives: frozenset[str]
+    joining: frozenset[str]
 
 
 @cache
@@ -313,6 +329,7 @@ def _known_of(language: str) -> _Known:
         word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
         word_list(IMPERATIVES.get(code, "")),
+        joining_words(code),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from transformer_cli.decoding.checks.acronyms import MAY_BE_ACRONYM, with_acronyms_in_place
 from transformer_cli.decoding.checks.brackets import (
     MAY_BE_EMPTY,
     loses_any,
@@ -78,6 +79,7 @@ def with_lost_parts(
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
     if translator.num_line_repairs:
+        found = with_acronyms_in_place(translator, lines, found)
         found = with_dates_in_place(translator, lines, found)
         found = _with_small_signs_in_place(translator, lines, found)
         found = _with_lost_ampersands(translator, lines, found)
@@ -95,6 +97,7 @@ def _may_lose_parts(line: str, translation: Translation) -> bool:
     return (
         not {NUMBERS, DATES}.isdisjoint(translation.doubts)
         or has_odd_case(line)
+        or MAY_BE_ACRONYM.search(line) is not None
         or has_span_sign(line)
         or SIGN.search(line) is not None
         or MAY_BE_EMPTY.search(line) is not None

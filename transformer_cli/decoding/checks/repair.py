@@ -12,10 +12,13 @@ from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
 from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
+    LACKS_JOINED,
+    LACKS_LIMIT,
     LACKS_NAME,
     LACKS_TITLE,
     NEGATION,
     NUMBERS,
+    OPPOSITE,
     OTHER_LANGUAGE,
     OTHER_SCRIPT,
     REPEATS,
@@ -76,6 +79,9 @@ COSTS = {
     LACKS_TITLE: 2.0,
     TWICE: 0.5,
     NEGATION: 0.7,
+    OPPOSITE: 1.5,
+    LACKS_LIMIT: 1.5,
+    LACKS_JOINED: 1.0,
     VERBLESS: 0.15,  # else another wrong verb hides the fault
 }
 """What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
