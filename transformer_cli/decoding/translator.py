@@ -496,9 +496,9 @@ class Translator:
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
             regain_lost_words(pipeline, engine, sources, hypotheses, self.decoding)
-            Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
-                sources, hypotheses
-            )
+            Repair(
+                pipeline, pipeline.checked_languages, pipeline.quality, self.decoding, self.search_with, engine
+            ).apply(sources, hypotheses)
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
