@@ -45,6 +45,8 @@ from transformer_cli.text.languages import (
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     TYPED_MARKS,
+    has_letter,
+    has_word,
     is_blank,
     may_be_invisible,
     normalize,
@@ -386,12 +388,12 @@ class TextPipeline:
         result, position = "", 0
         for each in required:
             start = visible.find(each.source, position)
-            if start < 0 or any(map(str.isalnum, visible[position:start])):
+            if start < 0 or has_word(visible[position:start]):
                 return None
-            starts = not any(map(str.isalpha, visible[:start])) and each.source[:1].isupper() and each.first_forms
+            starts = not has_letter(visible[:start]) and each.source[:1].isupper() and each.first_forms
             result += line[position:start] + (each.first_forms[0] if starts else each.forms[0])
             position = start + len(each.source)
-        if not required or any(map(str.isalnum, visible[position:])):
+        if not required or has_word(visible[position:]):
             return None
         result += line[position:]
         terms = applied_terms(result, required)
