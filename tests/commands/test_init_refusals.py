@@ -171,6 +171,10 @@ def test_a_file_of_one_column_is_named_with_the_separators_that_are_known(folder
     assert "a vertical bar (|) may be meant" in str(refused.value)
     assert "a comma, a semicolon or a tab separates" in str(refused.value)
     assert "--source-field" not in str(refused.value)
+    (folder / "c.csv").write_text('en|it\nHi|Ciao\n"The ""sea"""|"Il ""mare"""\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"c\.csv:3: a quote opens a field here") as refused:
+        init("c.csv")
+    assert "a vertical bar (|) may be meant" in str(refused.value)
     with pytest.raises(DataError, match=r"its first row has 1 column \(My phrases\)"):
         init("b.csv")
 

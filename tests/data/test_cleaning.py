@@ -120,6 +120,22 @@ def test_altered_text_is_counted_per_rule_and_shown_as_it_was() -> None:
     assert "\\x07" in report.altered["remove_control_characters"].example
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\u169b\u1681\u1690\u1680\u1689\u1691  \u169c", "\u169b\u1681\u1690\\u1680\u1689\u1691  \u169c"),  # Ogham
+        ("L'h\u00f4tel\u00a0 !", "L'h\u00f4tel\\xa0 !"),
+        (
+            "\U00010d50\U00010d70  \u200b",
+            "\U00010d50\U00010d70  \\u200b",
+        ),  # Garay, younger than the tables of Python 3.11
+    ],
+)
+def test_only_the_signs_of_an_altered_text_that_nobody_sees_are_shown_as_codes(text: str, shown: str) -> None:
+    _, report = _clean([SentencePair(f" {text}", "b")], CleaningConfig(normalize_invisible=False))
+    assert report.altered["join_white_space"].example == f" {shown} | b"
+
+
 def test_only_the_source_loses_invisible_characters_and_other_spaces() -> None:
     pair = SentencePair("The\u00a0ho\u00adtel\u200b", "L'h\u00f4\u00adtel\u00a0!")
     kept, report = _clean([pair, GOOD], CleaningConfig())

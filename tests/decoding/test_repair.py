@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.config import DecodingConfig
+from transformer_cli.config import DecodingConfig, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.checks.brackets import lost_brackets, pieces_around_brackets, without_empty_brackets
 from transformer_cli.decoding.checks.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSEEN, UNSURE, WORDLESS
@@ -17,6 +17,7 @@ from transformer_cli.decoding.checks.quality import Quality, QualityPromise, pie
 from transformer_cli.decoding.engine import Explanation, search_confidence
 from transformer_cli.decoding.translation import Link
 from transformer_cli.text.sentences import SeenLengths, Sentence
+from transformer_cli.text.tokenizer import train_tokenizer
 
 from .stub_translators import StubEngine, stub_translator
 
@@ -592,3 +593,31 @@ def test_quoted_parts_of_a_list_in_brackets_are_pieces(inside: str, translated: 
     pieces = pieces_around_brackets([Sentence(text, "")])
     assert "".join(piece.text for piece in pieces) == text
     assert [piece.text for piece in pieces if piece.is_translated] == ["We see it", *translated, "here"]
+
+
+OGHAM = {
+    "the house": "\u1690\u1685 \u1688\u1693\u1690\u1689\u1686",
+    "the red house": "\u1690\u1685 \u1688\u1693\u1690\u1689\u1686 \u1687\u1693\u1690\u168f\u168c",
+}
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("into_ogham", [True, False])
+def test_a_script_that_the_vocabulary_has_can_be_read_and_written(*, is_shared: bool, into_ogham: bool) -> None:
+    """Irish in Ogham is no text that the model cannot read, nor a translation with letters of another script."""
+    texts = OGHAM if into_ogham else {there: here for here, there in OGHAM.items()}
+    sides = [[*texts], [*texts.values()]]
+    source, target = (train_tokenizer(sides[0] + sides[1] if is_shared else side, TokenizerConfig()) for side in sides)
+    target = source if is_shared else target
+
+    class Reader(TalkingEngine):
+        def _found(self, request: Request, options: DecodingConfig) -> list[Hypothesis]:
+            said = texts[source.decode(request.ids)]
+            return [Hypothesis((*target.encode(said), target.eos_id), -1.0)]
+
+    of = translator_that(lambda text, options: [], languages=("en", "ga") if into_ogham else ("ga", "en"))
+    pipeline = replace(of.pipeline, source_tokenizer=source, target_tokenizer=target, spellings=None)
+    of = replace(of, pipeline=pipeline, engine=Reader(lambda text, options: []))
+    assert {each.source: (each.text, each.doubts) for each in of.translate([*texts])} == {
+        text: (said, ()) for text, said in texts.items()
+    }

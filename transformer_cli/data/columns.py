@@ -11,7 +11,7 @@ from typing import Any
 
 from transformer_cli.data.sources.lines import num_lone_returns, read_text_chunks
 from transformer_cli.data.sources.records import first_records
-from transformer_cli.data.sources.tables import ROLES, first_rows, require_equal_columns
+from transformer_cli.data.sources.tables import OTHER_SEPARATORS, ROLES, first_rows, require_equal_columns
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import for_shell, on_one_line
 from transformer_cli.text.languages import (
@@ -34,12 +34,6 @@ _NUM_GUESSED_ROWS = 300
 _IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
 # At most this many columns are named in a message.
 _NUM_NAMED = 20
-_OTHER_SEPARATORS = {
-    "|": "a vertical bar (|)",
-    "\x01": "the control character 0x01",
-    "\x1f": "the control character 0x1F",
-    "#": "a number sign (#)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +112,7 @@ def _require_a_table(rows: Sequence[Sequence[str]], path: Path, kind: str) -> No
     if len(rows[0]) > 1:
         return
     known = "a tab" if kind == "tsv" else "a comma, a semicolon or a tab"
-    others = [name for mark, name in _OTHER_SEPARATORS.items() if share_of(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023
+    others = [name for mark, name in OTHER_SEPARATORS.items() if share_of(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023
     raise DataError(
         f"{path}: it has one column, where two are needed; it begins with {first!r}",
         hint=(f"{others[0]} may be meant to separate its columns; " if others else "")

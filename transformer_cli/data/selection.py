@@ -35,6 +35,7 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import shortened
 from transformer_cli.text.normalization import (
     compose,
+    has_letter,
     is_blank,
     is_clean_ascii,
     normalize_invisible,
@@ -199,9 +200,9 @@ def _has_unlike_lengths(pair: SentencePair, limit: float) -> bool:
 
 
 def excerpt(pair: SentencePair) -> str:
-    """The beginning of both sides, for a report."""
+    """The beginning of both sides, for a report; signs that nobody would see are codes."""
     sides = (shortened(text, _EXAMPLE_CHARACTERS) for text in (pair.source, pair.target))
-    return " | ".join(ascii(side) if not side.isprintable() else side for side in sides)
+    return "".join(sign if sign.isprintable() or has_letter(sign) else ascii(sign)[1:-1] for sign in " | ".join(sides))
 
 
 # Held-out pairs: the validation and test splits, which no model is trained on.

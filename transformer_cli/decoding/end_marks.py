@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.decoding.translation import SourceText, Translation, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import as_inner_part
 from transformer_cli.text.spans import has_span_sign
 from transformer_cli.text.tokenizer import Tokenizer
@@ -180,9 +181,4 @@ def _begins_small(text: str) -> bool:
 
 def _lacks_end_mark(text: str) -> bool:
     """Whether a text ends with a word; one in capital letters may be an abbreviation."""
-    return (
-        text[-1:].isalnum()
-        and not text.isupper()
-        and any(map(str.isalpha, text))
-        and _ENDS_WITH_WORD.search(text) is not None
-    )
+    return text[-1:].isalnum() and not text.isupper() and has_letter(text) and _ENDS_WITH_WORD.search(text) is not None

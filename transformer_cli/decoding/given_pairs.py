@@ -33,7 +33,7 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.normalization import is_blank
+from transformer_cli.text.normalization import has_word, is_blank
 from transformer_cli.text.sentences import split_sentences
 from transformer_cli.text.spans import SpanKind, find_spans
 
@@ -297,7 +297,7 @@ def _links(texts: tuple[str, str], source: _Side, target: _Side, weights: NDArra
     from_targets |= {target_word: source_word for source_word, target_word in unchanged.items()}
     # Nothing but a mark does not translate a word: "Good morning." is "Bonjour !".
     is_word, is_written_word = (
-        [any(map(str.isalnum, text[slice(*word)])) for word in side.words]
+        [has_word(text[slice(*word)]) for word in side.words]
         for text, side in zip(texts, (source, target), strict=True)
     )
     by_words = {number for target_word, number in from_targets.items() if is_written_word[target_word]}

@@ -37,6 +37,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.text.columns import with_texts
 from transformer_cli.text.languages import primary_language, small_words
 from transformer_cli.text.normalization import (
+    has_letter,
     may_be_invisible,
     remove_control_characters,
     with_plain_spaces,
@@ -588,7 +589,7 @@ def _single_spaces(text: str) -> Iterator[tuple[int, list[_Neighbours]]]:
         if start == end + 1:
             before, behind = text[first:end], text[start:last]
             alone = (
-                (ending.get(end, "" if any(map(str.isalpha, before)) else before), ""),
-                ("", starting.get(start, "" if any(map(str.isalpha, behind)) else behind)),
+                (ending.get(end, "" if has_letter(before) else before), ""),
+                ("", starting.get(start, "" if has_letter(behind) else behind)),
             )
             yield end, [(before, behind), *filter(any, alone)]

@@ -22,7 +22,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import num_content_words, primary_language
-from transformer_cli.text.normalization import has_letter, is_letter, is_part_of_word, normalize_invisible
+from transformer_cli.text.normalization import has_letter, has_word, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
@@ -433,7 +433,7 @@ class SpanKeeper:
         return _Piece(
             changed if has_letter(words) else text[start:stop],
             is_translated=has_letter(words),
-            is_first=not any(map(str.isalpha, text[:start])),
+            is_first=not has_letter(text[:start]),
             stand_ins=tuple(stand_ins.items()),
         )
 
@@ -600,7 +600,7 @@ def _is_apart(text: str, span: Span) -> bool:
     if span.kind is not SpanKind.WORD:
         return False
     following = text[span.end :].lstrip()
-    is_first = not any(map(str.isalnum, text[: span.start]))
+    is_first = not has_word(text[: span.start])
     if _is_at_end(text, span):
         return True
     if is_first and following[:1].isupper() and _ADDRESS.fullmatch(text, span.start, span.end):

@@ -28,6 +28,7 @@ from transformer_cli.decoding.glossary import (
 )
 from transformer_cli.decoding.translation import SourceText
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import has_word
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.decoding.translator import Translator
@@ -193,7 +194,7 @@ class TermPlacer:
         return None if overlap else tuple(rivals)
 
     def _has_letter(self, ids: Sequence[int]) -> bool:
-        return any(map(str.isalnum, self._target.decode(list(ids))))
+        return has_word(self._target.decode(list(ids)))
 
     def _is_beside(self, free: _Free, constrained: Hypothesis) -> bool:
         """Whether the model's own word for any term stands in a constrained translation as often as in the free one."""
@@ -205,7 +206,7 @@ class TermPlacer:
 
     def _folded(self, ids: Sequence[int]) -> list[str]:
         words = word_sequence(self._target.decode(list(ids)).strip())
-        return [word.casefold() for word in words if any(map(str.isalnum, word))]
+        return [word.casefold() for word in words if has_word(word)]
 
     def _candidates(
         self, free: _Free, terms: Sequence[RequiredTerm], constrained: Sequence[Hypothesis]

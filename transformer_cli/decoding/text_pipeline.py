@@ -1,9 +1,10 @@
 """A text to the token ids of its sentences, as in training, and the token ids of translations to text; known spellings of unknown words."""
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,20 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.languages import chosen_direction, has_spaces, primary_language
+from transformer_cli.text.languages import (
+    UNKNOWN_LANGUAGE,
+    chosen_direction,
+    has_spaces,
+    primary_language,
+    scripts_of_language,
+    scripts_of_letters,
+)
 from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     TYPED_MARKS,
+    has_letter,
+    has_word,
     is_blank,
     may_be_invisible,
     normalize,
@@ -93,6 +103,19 @@ def _without_lone_quote(sentence: Sentence) -> Sentence:
     if not starts_with_lone_quote(sentence.text):
         return sentence
     return Sentence(sentence.text[1:], sentence.gap + sentence.text[0])
+
+
+_NUM_ENTRIES_LOOKED_AT = 2000
+_LARGEST_OTHER_SHARE = 0.25
+
+
+@lru_cache(maxsize=8)
+def _share_of_other_scripts(tokenizer: Tokenizer, known: frozenset[str]) -> float:
+    """The share of the letters of a vocabulary, of some of its entries, that are in other scripts than the known ones."""
+    entries = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // _NUM_ENTRIES_LOOKED_AT))
+    letters = Counter(sign for entry in entries for sign in tokenizer.decode([entry]) if sign.isalpha())
+    found = scripts_of_letters(letters)
+    return sum(count for script, count in found.items() if script not in known) / max(1, letters.total())
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +215,23 @@ class TextPipeline:
         """The languages of the chosen direction."""
         directions, number = self.data.directions, self.number
         return directions[chosen_direction(directions) if number is None else number]
+
+    @property
+    def checked_languages(self) -> Direction:
+        """As `languages`, but `und` in place of one that its vocabulary has in another script than it is known to have, such as Irish in Ogham: nothing is known of such letters and words."""
+        scripts = list(map(scripts_of_language, self.languages))
+        if self.source_tokenizer is self.target_tokenizer:  # its letters are those of both
+            scripts = [scripts[0] | scripts[1] if all(scripts) else frozenset()] * 2
+        return Direction(
+            *(
+                UNKNOWN_LANGUAGE
+                if known and _share_of_other_scripts(tokenizer, known) > _LARGEST_OTHER_SHARE
+                else language
+                for language, known, tokenizer in zip(
+                    self.languages, scripts, (self.source_tokenizer, self.target_tokenizer), strict=True
+                )
+            )
+        )
 
     @property
     def quality(self) -> Quality | None:
@@ -357,12 +397,12 @@ class TextPipeline:
         result, position = "", 0
         for each in required:
             start = visible.find(each.source, position)
-            if start < 0 or any(map(str.isalnum, visible[position:start])):
+            if start < 0 or has_word(visible[position:start]):
                 return None
-            starts = not any(map(str.isalpha, visible[:start])) and each.source[:1].isupper() and each.first_forms
+            starts = not has_letter(visible[:start]) and each.source[:1].isupper() and each.first_forms
             result += line[position:start] + (each.first_forms[0] if starts else each.forms[0])
             position = start + len(each.source)
-        if not required or any(map(str.isalnum, visible[position:])):
+        if not required or has_word(visible[position:]):
             return None
         result += line[position:]
         terms = applied_terms(result, required)

@@ -60,6 +60,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import chosen_direction, is_plain, primary_language
+from transformer_cli.text.normalization import has_word
 from transformer_cli.text.seen_words import SeenWords, made_up_words
 from transformer_cli.text.sentences import PLAIN_END
 from transformer_cli.text.spans import has_span_sign, is_enclosed
@@ -343,7 +344,7 @@ class Translator:
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
             translations = self.translate_texts(lines, explainer)
-            if not all(any(map(str.isalnum, line.text)) for line in lines):
+            if not all(has_word(line.text) for line in lines):
                 translations = with_blank_lines(self.pipeline, lines, translations)
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
@@ -501,9 +502,9 @@ class Translator:
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
             regain_lost_words(pipeline, engine, sources, hypotheses, self.decoding)
-            Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
-                sources, hypotheses
-            )
+            Repair(
+                pipeline, pipeline.checked_languages, pipeline.quality, self.decoding, self.search_with, engine
+            ).apply(sources, hypotheses)
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),

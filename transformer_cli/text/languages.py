@@ -409,7 +409,7 @@ def guess_language(sentences: Iterable[str]) -> str:
     letters = Counter(char for char in text if char.isalpha())
     if not letters:
         return UNKNOWN_LANGUAGE
-    scripts = _scripts(letters)
+    scripts = scripts_of_letters(letters)
     if scripts["HIRAGANA"] > 0.05 * letters.total():  # Japanese has Chinese characters too
         return "ja"
     script = scripts.most_common(1)[0][0]
@@ -420,11 +420,12 @@ def guess_language(sentences: Iterable[str]) -> str:
 
 def script_of_letters(text: str) -> str:
     """The script of most letters, by the first word in their Unicode names, such as LATIN; empty without letters."""
-    scripts = _scripts(Counter(char for char in text if char.isalpha()))
+    scripts = scripts_of_letters(Counter(char for char in text if char.isalpha()))
     return scripts.most_common(1)[0][0] if scripts else ""
 
 
-def _scripts(letters: Counter[str]) -> Counter[str]:
+def scripts_of_letters(letters: Counter[str]) -> Counter[str]:
+    """How many of the letters belong to each script, by the first word in their Unicode names."""
     scripts: Counter[str] = Counter()
     for letter, count in letters.items():
         scripts[unicodedata.name(letter, "?").split(" ")[0].split("-")[0]] += count

@@ -110,7 +110,9 @@ def test_utf_16_is_recognised_with_and_without_its_mark(encoding: str, tmp_path:
         content = b"\xff\xfe\0\0" + content
     with pytest.raises(DataError, match="UTF-16 text, where UTF-8 is expected") as caught:
         _lines(tmp_path, content)
-    assert "iconv -f UTF-16 -t UTF-8 a.txt" in str(caught.value.hint)
+    named = encoding if encoding in ("utf-16-le", "utf-16-be") else "utf-16"
+    assert f"iconv -f {named.upper().replace('16-', '16')} -t UTF-8 a.txt" in str(caught.value.hint)
+    assert f"--encoding {named};" in str(caught.value.hint)
 
 
 def test_text_with_a_few_nul_bytes_is_not_utf_16(tmp_path: Path) -> None:

@@ -268,6 +268,27 @@ def test_a_range_that_needs_words_stands_around_the_nearest_free_word() -> None:
     assert linked("<a>one</a> <b>two</b>", "uno", [LinkedWords((0, 3), (0, 3))]) == "<a>uno</a><b></b>"
 
 
+@pytest.mark.parametrize("without_words", WithoutWords)
+def test_letters_that_are_younger_than_the_tables_of_python_are_letters_of_words(without_words: WithoutWords) -> None:
+    """Those of Garay came with Unicode 16; Python 3.11 knows Unicode 14."""
+    garay = str.maketrans({letter: chr(0x10D70 + number) for number, letter in enumerate("acehinort")})
+    results = []
+    for script in ({}, garay):
+        pieces = (
+            piece._replace(without_words=without_words) if isinstance(piece, Markup) else piece.translate(script)
+            for piece in segment_of("one <b>actor</b> teach").pieces
+        )
+        # The word inside the range has none in the translation.
+        links = [LinkedWords((0, 3), (0, 3)), LinkedWords((10, 15), (4, 7))]
+        text = InlineText.of(Segment(tuple(pieces), "here"))
+        found = place_markup(text, "hat tea".translate(script), links)
+        numbers = found.num_empty, found.num_left_out, found.num_at_nearest
+        results.append((shown(found.pieces).replace("<b>", "<>").replace("</b>", "<>"), numbers))
+    (latin, numbers), (other, other_numbers) = results
+    assert (other, other_numbers) == (latin.translate(garay), numbers)
+    assert sum(map(bool, numbers)) == 1
+
+
 def test_words_with_a_mark_but_no_white_space_between_them_are_two() -> None:
     for mark in ("\u2014", "\u2013", "--", "/", "...", "\u2026", ",", ': "'[:1]):
         found = placed(f"a <b>dog</b>{mark}a cat", f"un cane{mark}il gatto", "0-0 1-1 2-2")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import (
     ReadingOptions,
     format_named,
@@ -30,9 +31,9 @@ from transformer_cli.extensions.documents.translator import (
     AskedText,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.sentences import Sentence
+from transformer_cli.text.sentences import Sentence, split_sentences
 
-from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 
 class Segments:
@@ -555,3 +556,27 @@ def test_a_tab_inside_of_code_divides_nothing(name: str) -> None:
     text = '"a" = "Open `a\\tb` now\\tbig cats";' if name == "strings" else '["Open `a\\tb` now\\tbig cats"]'
     found = done(read_document(text.encode(), format_named(name)), UPPER)
     assert found.data.decode() == text.replace("Open", "OPEN").replace("now", "NOW").replace("big cats", "BIG CATS")
+
+
+@pytest.mark.parametrize(
+    ("html", "target", "expected"),
+    [
+        ("DOG\u3002<b>CAT\u3002</b>", "en", "dog. <b>cat.</b>"),
+        ("<b>DOG\uff01CAT\u3002</b>DOG\u3002", "en", "<b>dog. cat.</b> dog."),
+        ("DOG\u3002<img src='x'>CAT\uff1f", "en", "dog.<img src='x'> cat."),
+        ("DOG. <b>CAT.</b>", "en", "dog. <b>cat.</b>"),
+        ("DOG\u3002<b>CAT\u3002</b>", "ja", "dog.<b>cat.</b>"),
+    ],
+)
+def test_sentences_of_chinese_with_markup_between_them_get_a_space_where_the_target_has_one(
+    html: str, target: str, expected: str
+) -> None:
+    class Chinese(WordByWord):
+        def sentences(self, text: str) -> list[Sentence]:
+            return split_sentences(text, "zh")
+
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            return [AnsweredText(re.sub("[\u3002\uff01\uff1f]", ".", asked.text).lower()) for asked in texts]
+
+    found = translated(read_html(f"<p>{html}</p>".encode()), Chinese(languages=Direction("zh", target)))
+    assert found == f"<p>{expected}</p>"

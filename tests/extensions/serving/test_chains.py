@@ -41,12 +41,12 @@ def test_the_chain_is_a_direction_like_others(client: TestClient) -> None:
 
 
 def test_a_text_goes_through_both_models_and_the_pivot_is_told(client: TestClient) -> None:
-    answer = client.post("/translate", json={"q": "the train waits.\nthe house burns.", **DE_IT})
+    answer = client.post("/translate", json={"q": "the train waits.\nthe house burns.", "details": True, **DE_IT})
     assert answer.json() == {
         "translatedText": "THE HOTEL WAITS.\nTHE HOUSE BURNS.",
         "pivot": "the hotel waits.\nthe house burns.",
     }
-    one = client.post("/translate", json={"q": "the train waits.", "source": "en", "target": "it"})
+    one = client.post("/translate", json={"q": "the train waits.", "source": "en", "target": "it", "details": True})
     assert "pivot" not in one.json()
 
 

@@ -175,6 +175,18 @@ def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
     assert client.get("/v2/translate").json() == {"message": "Method Not Allowed"}
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v2/usage", "/v2/languages?type=target", "/v2/glossaries", "/v2/glossary-language-pairs", "/v3/glossaries"],
+)
+def test_a_type_that_is_named_for_an_empty_body_is_no_fault(client: TestClient, path: str) -> None:
+    """As of clients that send the same headers with each request."""
+    answer = client.get(path, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()) == (200, client.get(path).json())
+    refused = client.post("/v2/translate", headers={"Content-Type": "application/json"})
+    assert refused.json() == {"message": "Parameter 'text' not specified."}
+
+
 def test_usage_counts_characters(client: TestClient) -> None:
     before = client.get("/v2/usage").json()["character_count"]
     texts_of(client, text=["uno", "due tre"])

@@ -1,7 +1,8 @@
-"""A server whose run has a calibration says how far each translation can be trusted, in fields beside those of its interfaces."""
+"""A server whose run has a calibration says how far each translation can be trusted, if a client asks for details."""
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from .served_translators import served, small_runs, small_translator
 
 DOCS_RUN = Path(__file__).parents[3] / "docs" / "run"
 GOOD, GUESS = "The dog is big.", "The government must not negotiate with the union."
-LANGUAGES = {"source": "en", "target": "it"}
+PLAIN = {"source": "en", "target": "it"}
+LANGUAGES: dict[str, Any] = {**PLAIN, "details": True}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,25 @@ def test_a_text_has_its_estimate_as_on_the_command_line(client: TestClient, prob
     both = client.post("/translate", json={"q": [GOOD, GUESS], **LANGUAGES}).json()
     assert both["green"] == [True, False]
     assert both["quality"] == pytest.approx(probabilities, abs=1e-3)
+
+
+def test_an_answer_has_only_the_fields_of_its_interface_unless_details_are_asked_for(client: TestClient) -> None:
+    """Clients in Go, Java and Kotlin refuse an answer with a field that they do not know, or of another type."""
+    assert client.post("/translate", json={"q": GOOD, **PLAIN}).json() == {"translatedText": "Il cane è grande."}
+    values = {"text": GOOD, "source_lang": "EN", "target_lang": "IT"}
+    [translation] = client.post("/v2/translate", data=values).json()["translations"]
+    assert set(translation) == {"detected_source_language", "text", "billed_characters"}
+    query = {"srcLangCode": "en", "trgLangCode": "it", "input": GOOD}
+    assert set(client.get("/MTRestService/TranslateJson", params=query).json()) == {"translation"}
+    file = {"file": ("a.txt", GOOD.encode())}
+    assert set(client.post("/translate_file", data=PLAIN, files=file).json()) == {"translatedFileUrl"}
+    document = client.post("/v2/document", data={"target_lang": "IT"}, files=file).json()
+    for _ in range(200):
+        status = client.post(f"/v2/document/{document['document_id']}", data=document).json()
+        if status["status"] == "done":
+            break
+        time.sleep(0.05)
+    assert set(status) == {"document_id", "status", "billed_characters"}
 
 
 def test_a_text_of_several_lines_is_as_good_as_its_worst_one(client: TestClient) -> None:
@@ -79,15 +100,15 @@ def test_two_runs_of_one_name_are_refused_by_what_was_typed() -> None:
 
 
 def test_markup_has_an_estimate_too(client: TestClient) -> None:
-    values = {"q": [f"<p>{GOOD}</p>", f"<p>{GOOD} {GUESS}</p>"], "format": "html", **LANGUAGES}
+    values: dict[str, Any] = {"q": [f"<p>{GOOD}</p>", f"<p>{GOOD} {GUESS}</p>"], "format": "html", **LANGUAGES}
     assert client.post("/translate", json=values).json()["green"] == [True, False]
 
 
 def test_deepl_and_opus_cat_get_the_same(client: TestClient) -> None:
-    values = {"text": [GOOD, GUESS], "source_lang": "EN", "target_lang": "IT"}
+    values = {"text": [GOOD, GUESS], "source_lang": "EN", "target_lang": "IT", "details": True}
     found = client.post("/v2/translate", json=values).json()["translations"]
     assert [each["green"] for each in found] == [True, False]
-    query = {"srcLangCode": "en", "trgLangCode": "it", "input": GOOD}
+    query = {"srcLangCode": "en", "trgLangCode": "it", "input": GOOD, "details": "1"}
     answer = client.get("/MTRestService/TranslateJson", params=query).json()
     assert (answer["translation"], answer["green"]) == ("Il cane è grande.", True)
 

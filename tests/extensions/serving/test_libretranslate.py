@@ -224,6 +224,7 @@ def test_an_address_of_the_server_may_end_with_a_slash(client: TestClient) -> No
     values = {"q": LINES[0], "source": "en", "target": "it"}
     found = client.post("http://testserver//translate", json=values)
     assert (found.status_code, found.json()) == (200, client.post("/translate", json=values).json())
+    assert client.get("http://testserver/v2//usage").json() == client.get("/v2/usage").json()
     assert client.get("http://testserver//nowhere").status_code == 404
 
 

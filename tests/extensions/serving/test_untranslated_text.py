@@ -1,4 +1,4 @@
-"""A server whose model loses text: the text stays, and the answer says so where its form has room."""
+"""A server whose model loses text: the text stays, and the answer says so if details are asked for."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ def client() -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("form", ["text", "html"])
 def test_the_answer_of_libretranslate_has_one_more_field(client: TestClient, form: str) -> None:
-    values = {"source": "en", "target": "it", "format": form}
+    values = {"source": "en", "target": "it", "format": form, "details": "true"}
     both = client.post("/translate", json={"q": ["the mute sleeps.", "the train waits."], **values})
     assert both.json() == {
         "translatedText": ["the mute sleeps.", "THE TRAIN WAITS."],
@@ -39,7 +39,7 @@ def test_the_answer_of_libretranslate_has_one_more_field(client: TestClient, for
 
 
 def test_a_text_that_is_translated_is_answered_as_before(client: TestClient) -> None:
-    values = {"source": "en", "target": "it", "q": "the train waits."}
+    values = {"source": "en", "target": "it", "q": "the train waits.", "details": "true"}
     assert client.post("/translate", json=values).json() == {"translatedText": "THE TRAIN WAITS."}
 
 
@@ -48,6 +48,7 @@ def test_deepl_gets_it_beside_the_text(client: TestClient) -> None:
         "text": ["the mute sleeps.", "the train waits."],
         "source_lang": "EN",
         "target_lang": "IT",
+        "details": True,
     }
     [first, second] = client.post("/v2/translate", json=values).json()["translations"]
     assert (first["text"], first["untranslated"]) == ("the mute sleeps.", True)
@@ -56,7 +57,7 @@ def test_deepl_gets_it_beside_the_text(client: TestClient) -> None:
 
 def test_the_answer_for_a_file_says_it(client: TestClient) -> None:
     for text, is_said in ((b"the mute sleeps.\n", True), (b"the train waits.\n", False)):
-        values = {"data": {"source": "en", "target": "it"}, "files": {"file": ("a.txt", text)}}
+        values = {"data": {"source": "en", "target": "it", "details": "true"}, "files": {"file": ("a.txt", text)}}
         answer = client.post("/translate_file", **values).json()  # type: ignore[arg-type]
         assert ("untranslated" in answer) == is_said
         path = answer["translatedFileUrl"].split("/", 3)[3]

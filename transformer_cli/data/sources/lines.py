@@ -224,7 +224,13 @@ def refuse_utf_16(beginning: bytes, source: Path | str) -> None:
     nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
     marked = beginning.startswith(UTF_16_MARKS)
     if marked or (min(nul_shares) < 0.1 and max(nul_shares) > 0.7):
-        raise utf_16_error(source)
+        encoding = "utf-16" if marked else "utf-16-le" if nul_shares[1] > nul_shares[0] else "utf-16-be"
+        known_to_iconv = encoding.upper().replace("16-", "16")
+        raise DataError(
+            f"{source}: {UTF_16_FOUND}",
+            hint=f"convert it: iconv -f {known_to_iconv} -t UTF-8 {_name_to_convert(source)} > new file; or name it, where an encoding can be named: "
+            f"--encoding {encoding}; or save it as UTF-8 with the program that wrote it",
+        )
 
 
 def refuse_binary(beginning: bytes, source: Path | str = "") -> None:
@@ -248,15 +254,6 @@ def refuse_binary(beginning: bytes, source: Path | str = "") -> None:
 def _name_to_convert(source: Path | str) -> str:
     """What a command that converts a text reads; the name of a stream is no file."""
     return for_shell(source.name) if isinstance(source, Path) else "FILE"
-
-
-def utf_16_error(source: Path | str) -> DataError:
-    """The error for a text in UTF-16; `source` is the file, or the name of a stream."""
-    return DataError(
-        f"{source}: {UTF_16_FOUND}",
-        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {_name_to_convert(source)} > new file; or name it, where an encoding can be named: --encoding utf-16; "
-        "or save it as UTF-8 with the program that wrote it",
-    )
 
 
 def decode_pairs(

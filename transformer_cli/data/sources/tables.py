@@ -167,6 +167,13 @@ def _hint(fields: Fields) -> str:
 
 _Row = tuple[int, list[bytes] | None]  # number of its first line; None: a line is too long
 _DELIMITERS = {b"\t": "a tab", b";": "a semicolon", b",": "a comma"}
+OTHER_SEPARATORS = {
+    "|": "a vertical bar (|)",
+    "\x01": "the control character 0x01",
+    "\x1f": "the control character 0x1F",
+    "#": "a number sign (#)",
+}
+"""What separates the columns of some tables that are not read."""
 _NUM_SNIFFED_ROWS = 100
 _EXCERPT_CHARACTERS = 40
 _SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel names a delimiter so
@@ -449,10 +456,14 @@ class _UnclosedQuote(DataError):
 def _text_after_quote(path: Path, line: int, row: _QuotedRow, delimiter: bytes) -> DataError:
     found = row.text_after_quote.decode(errors="replace")[:_EXCERPT_CHARACTERS]
     place = "" if line == row.line_of_that_field else f" in line {line}"
+    meant = OTHER_SEPARATORS.get(found[:1])
+    hint = "double the quotes that are part of a sentence, or save as TSV"
+    if meant is not None:
+        hint = f"{meant} may be meant to separate the columns: save it with commas, semicolons or tabs; else {hint}"
     return DataError(
         f"{path}:{row.line_of_that_field}: a quote opens a field here, and the one that closes it{place} "
         f"is followed by {found!r}, where {_DELIMITERS[delimiter]} or the end of the line is expected",
-        hint="double the quotes that are part of a sentence, or save as TSV",
+        hint=hint,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import (
     BRACKETS,
     Sentence,
@@ -88,8 +89,8 @@ def lost_brackets(text: str, translation: str) -> list[int]:
     found, num_protected = [], 0
     for start, end in partners_of_brackets(visible, 0, len(visible)).items():
         # A translation keeps what is protected, and the brackets around it: the address of [a link](a.html).
-        num_protected += start < end and not any(map(str.isalpha, visible[start:end]))
-        if start < end and any(map(str.isalpha, visible[start:end])) and not is_in_word(visible, start, end):
+        num_protected += start < end and not has_letter(visible[start:end])
+        if start < end and has_letter(visible[start:end]) and not is_in_word(visible, start, end):
             found += [start, end]
     num_opened, num_closed = (
         sum(map(translation.count, brackets)) - num_protected
@@ -137,7 +138,7 @@ def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
             core = _WORDS.search(visible, place, bracket)
             start, end = core.span() if core else (bracket, bracket)
             pieces.append(TextPiece(text[place:start], is_translated=False))
-            pieces.append(TextPiece(text[start:end], any(map(str.isalpha, text[start:end])), closing, is_inside))
+            pieces.append(TextPiece(text[start:end], has_letter(text[start:end]), closing, is_inside))
             pieces.append(TextPiece(text[end : bracket + 1], is_translated=False))
             place, is_inside = bracket + 1, is_inside or core is not None
     return [piece for piece in pieces if piece.text]

@@ -44,7 +44,7 @@ from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import SourceText, Translation, joined_translation, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.normalization import without_line_breaks, word_spans
+from transformer_cli.text.normalization import has_letter, without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import mark_without_partner, plain_quotes, with_pairs_of_quotes
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, has_odd_case, with_final_mark_of
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
@@ -195,7 +195,7 @@ def _with_small_signs_in_place(
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if not (line.prefix or found.terms)
         and (bare := _without_small_signs(line.text)) is not None
-        and any(map(str.isalpha, bare.text))
+        and has_letter(bare.text)
     }
     if not read:
         return translations
@@ -263,7 +263,7 @@ def _with_lost_empty_brackets(
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if MAY_BE_EMPTY.search(line.text) and not (line.prefix or found.terms)
         for rest, brackets in [without_empty_brackets(line.text)]
-        if brackets and any(map(str.isalpha, rest)) and (found.is_untranslated or loses_any(brackets, found.text))
+        if brackets and has_letter(rest) and (found.is_untranslated or loses_any(brackets, found.text))
     }
     if not read:
         return translations
@@ -343,7 +343,7 @@ def ways_to_keep_signs(place: int, text: str) -> Iterator[_Candidate]:
     if parts is not None:
         left, gap, right = parts
         yield _Candidate(place, (_as_sentence(left), _as_sentence(right)), None, gap, (left, right))
-    if bare.text != text and any(map(str.isalpha, bare.text)):
+    if bare.text != text and has_letter(bare.text):
         yield _Candidate(place, (bare.text,), bare)
         words = word_spans(bare.text)
         inner = tuple(each for each in pairs_around_words(bare) if each != (0, len(words)))

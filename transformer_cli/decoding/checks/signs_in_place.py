@@ -8,7 +8,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from transformer_cli.text.normalization import word_spans
+from transformer_cli.text.normalization import has_word, word_spans
 from transformer_cli.text.sentences import end_of_marks
 from transformer_cli.text.spans import SpanKind, find_spans
 
@@ -75,7 +75,7 @@ def places_of_signs(text: str) -> list[tuple[int, int]]:
     """
     spans = find_spans(text)
     beginning = end_of_marks(text)
-    beginning = beginning if any(map(str.isalnum, text[:beginning])) else 0
+    beginning = beginning if has_word(text[:beginning]) else 0
     whole = [(each.start, each.end) for each in spans if each.kind in (SpanKind.WORD, SpanKind.NUMBER)]
     marks = [(each.start, each.end) for each in spans if each.kind in (SpanKind.TAG, SpanKind.MARK)]
     found = list(marks)

@@ -40,7 +40,7 @@ from transformer_cli.extensions.documents.segments import (
     with_whole_words,
 )
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.normalization import has_letter
+from transformer_cli.text.normalization import has_letter, has_word
 from transformer_cli.text.sentences import BRACKETS, ends_sentence
 
 
@@ -628,7 +628,7 @@ class _Reader:
         if not text or has_letter(text) or start.name == "sub":
             return False
         # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
-        return start.name == "sup" or is_behind_word or not any(map(str.isalnum, text))
+        return start.name == "sup" or is_behind_word or not has_word(text)
 
     def _untranslated_role(self, token: HtmlToken, tag_attributes: list[Attribute]) -> Role | None:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role
 from transformer_cli.text.columns import display_width
 from transformer_cli.text.languages import FUNCTION_WORDS, has_spaces, primary_language
+from transformer_cli.text.normalization import has_word
 from transformer_cli.text.sentences import CONJUNCTIONS, ends_sentence, split_sentences
 
 # Further words behind which a phrase goes on, although a sentence may end with them: "Who am I"; of English also the ends of I'm and don't.
@@ -273,7 +274,7 @@ def ends_clause(text: str) -> bool:
 
 
 def _has_sign(text: str) -> bool:
-    return any(map(str.isalnum, text))
+    return has_word(text)
 
 
 def _starts_of_sentences(text: str, language: str) -> set[int]:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.text.languages import frequent_words, primary_language
-from transformer_cli.text.normalization import has_letter
+from transformer_cli.text.normalization import has_letter, has_word
 
 
 class Role(Enum):
@@ -170,7 +170,7 @@ def stands_beside_word(text: str, before: str, *, is_lowered: bool, language: st
         return text.isalpha() and bool(word) and (text in _TRADE_MARKS or (is_lowered and len(word) == 1))
     if is_lowered or not text:
         return False
-    if text != "+" and not any(map(str.isalnum, text)):
+    if text != "+" and not has_word(text):
         return True  # Cl\u207b; the plus of Na\u207a is read with it
     is_unit = 0 < len(word) <= _LONGEST_UNIT and word.casefold() not in frequent_words(language or "en")
     return not (word.isdigit() or is_unit or _CHEMICAL.fullmatch(word))

@@ -46,7 +46,7 @@ from transformer_cli.text.languages import (
     name_of_language,
     primary_language,
 )
-from transformer_cli.text.normalization import has_letter
+from transformer_cli.text.normalization import has_letter, has_word
 from transformer_cli.text.sentences import (
     LANGUAGES_WITH_CAPITAL_NOUNS,
     ends_sentence,
@@ -558,7 +558,7 @@ def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, language: str, *, 
 def _is_span(text: str) -> bool:
     """Whether a text is nothing but addresses, numbers and the like."""
     visible = masked(text, find_spans(text), " ")
-    return visible != text and not any(map(str.isalnum, visible))
+    return visible != text and not has_word(visible)
 
 
 def _is_unfinished(before: str, following: str, language: str) -> bool:

@@ -25,6 +25,7 @@ from transformer_cli.extensions.documents.segments import (
     merged,
 )
 from transformer_cli.extensions.documents.translator import Extent, LinkedWords
+from transformer_cli.text.normalization import has_word
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked
 
 _NOTHING_KNOWN: Mapping[int, int] = MappingProxyType({})
@@ -236,7 +237,7 @@ class _Placement:
         if sure and free.holds(sure, outer):
             return sure
         inner = self._masked[slice(*node.source)].strip()
-        if inner and not any(map(str.isalnum, inner)):
+        if inner and not has_word(inner):
             return self._range_of_marks(node, inner, free, outer)
         own_words: dict[Extent, list[int]] = {}
         for number in node.own:
@@ -249,7 +250,7 @@ class _Placement:
             start = self._behind_first_marks(inner, max(start, part[0]), min(end, part[1]))
             found = self._outside_spans((start, min(end, part[1])), part)
             # Words of which only the comma is left have vanished.
-            if not any(map(str.isalnum, inner)) or any(map(str.isalnum, self._target[slice(*found)])):
+            if not has_word(inner) or has_word(self._target[slice(*found)]):
                 return found
         # The range around it may have no words of its piece.
         nearest = self._nearest_word(node, free, outer)
@@ -271,7 +272,7 @@ class _Placement:
             start, end = self._end_before(behind), self._start_of(behind)
             if behind and pieces[behind - 1].source[1] == first:
                 # The mark of a footnote behind a word goes where the word goes.
-                is_at_word = self._source.text[first - 1].isalnum()
+                is_at_word = has_word(self._source.text[first - 1])
                 if is_at_word:
                     return pieces[behind - 1].target[0], end
                 # What is between two pieces stands there in the translation, too, as [2] behind a sentence.
@@ -304,7 +305,7 @@ class _Placement:
         for words in (free.words_before(place, outer), free.words_behind(place, outer)):
             for number in words:
                 core, part = self._cores[number], free.part_with_word(number, outer)
-                if part is None or not self._target[core[0]].isalnum():
+                if part is None or not has_word(self._target[core[0]]):
                     continue
                 start, end = self._outside_spans(core, part)
                 distance = max(start - place, place - end, 0)
@@ -389,7 +390,7 @@ class _Placement:
     def _is_mark(self, place: int) -> bool:
         """Whether punctuation stands at a place of the translation, and not a character of a label."""
         is_inside = self._labels_in_order.around((place, place + 1))
-        return not is_inside and not self._target[place].isalnum()
+        return not is_inside and not has_word(self._target[place])
 
     def _place_beside(self, place: int) -> int:
         """The place of the translation that belongs to a place of the source: beside the nearest linked word."""
@@ -412,7 +413,7 @@ class _Placement:
         touches_after = after is not None and after.source[0] == place
         if after is not None and (touches_after or before is None) and not touches_before:
             start, end = after.target
-            is_mark = before and not any(map(str.isalnum, self._masked[slice(*after.source)]))
+            is_mark = before and not has_word(self._masked[slice(*after.source)])
             num_marks = len(_marks_at_end(self._masked_target(start, end)))
             # A full stop that stands alone in the source is a part of the last word of the translation.
             return end - num_marks if is_mark and num_marks < end - start else start
@@ -438,11 +439,11 @@ class _Placement:
         (first, last), (start, end) = link
         if self._source.text[first:last] == self._target[start:end]:
             return start + place - first
-        if not any(map(str.isalnum, self._source.text[first:place])):
+        if not has_word(self._source.text[first:place]):
             while start < end and self._is_mark(start):
                 start += 1
             return start
-        if not any(map(str.isalnum, self._source.text[place:last])):
+        if not has_word(self._source.text[place:last]):
             inner, after = self._masked[first:place], self._masked[place:last]
             end -= _num_outside(self._masked_target(start, end), inner, after)
         return end
@@ -564,7 +565,7 @@ def _places_of_compounds(compounds: Sequence[str], text: str) -> dict[str, list[
             # A mark such as # may begin one.
             for first in (start - 1, start):
                 places = found.get(text[max(0, first) : end])
-                if places is None or first < 0 or text[max(0, first - 1) : first].isalnum():
+                if places is None or first < 0 or has_word(text[max(0, first - 1) : first]):
                     continue
                 if not places or places[-1][1] <= first:
                     places.append((first, end))
@@ -686,7 +687,7 @@ def _num_outside(target: str, inner: str, after: str) -> int:
         return len(after)
     marks = _marks_at_end(target)
     own = _marks_at_end(inner)
-    if own and (not after or after[0].isalnum()):
+    if own and (not after or has_word(after[0])):
         return 0
     # A range that ends with a letter can hold the marks of another word, which is the last one now.
     num_own = next((at for at, sign in enumerate(marks) if sign not in (own or inner)), len(marks))
@@ -695,7 +696,7 @@ def _num_outside(target: str, inner: str, after: str) -> int:
 
 def _marks_at_end(text: str) -> str:
     end = len(text)
-    while end and not text[end - 1].isalnum():
+    while end and not has_word(text[end - 1]):
         end -= 1
     return text[end:]
 

@@ -513,7 +513,7 @@ class _SegmentInWork:
         pieces: list[PlacedPiece] = []
         known: dict[int, int] = {}
         for part, answer in zip(self.parts, found, strict=True):
-            gap = _gap(part.gap, text, languages)
+            gap = _gap(part.gap, self.inline.text[: part.start], text, languages)
             # A gap can hold sentences without letters, such as numbers, which have markup as others do.
             links += moved_links(links_by_position(part.gap, gap), part.start - len(part.gap), len(text))
             text += gap
@@ -594,9 +594,20 @@ def _beginning(line: str) -> str:
     return line[: ranges[0].start] if ranges else ""
 
 
-def _gap(source_gap: str, text: str, languages: Direction) -> str:
-    """What stands before a translated sentence; white space as the target language has it."""
-    if not source_gap.isspace() or "\n" in source_gap or not text:
+# Marks behind which Chinese and Japanese have no white space between two sentences.
+_NUM_LAST_SIGNS = 5
+_WIDE_END = re.compile(r"[\u3002\uff01\uff1f\uff0e\uff61][\u300d\u300f\uff09\u201d\u2019]*\Z")
+
+
+def _gap(source_gap: str, before: str, text: str, languages: Direction) -> str:
+    """What stands before a translated sentence; white space as the target language has it.
+
+    Args:
+        before: the source up to this sentence.
+        text: the translation up to it.
+    """
+    is_white = source_gap.isspace() or (not source_gap and _WIDE_END.search(before[-_NUM_LAST_SIGNS:]) is not None)
+    if not is_white or "\n" in source_gap or not text:
         return source_gap
     return gap_between(source_gap, *languages)
 

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -84,9 +85,9 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"].startswith("//"):
-            # Of a client whose address of the server ends with a slash: http://127.0.0.1:5000//translate
-            scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
+        if "//" in scope["path"]:
+            # Of a client whose address of the server ends with a slash: http://127.0.0.1:5000//translate, or .../v2//usage
+            scope = {**scope, "path": re.sub("/{2,}", "/", scope["path"])}
         started_at = time.perf_counter()
         status = 0
 

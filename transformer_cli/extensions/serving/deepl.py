@@ -48,7 +48,7 @@ from transformer_cli.extensions.serving.request_values import (
     read_values,
 )
 from transformer_cli.extensions.serving.service import TranslationService, refusal_of
-from transformer_cli.extensions.serving.texts import TextOptions, available_formats, fields_of
+from transformer_cli.extensions.serving.texts import TextOptions, available_formats
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.languages import primary_language
 
@@ -183,7 +183,7 @@ class _SentDocument(NamedTuple):
         found = self.work.result()
         if isinstance(found, RefusedRequest):
             return {"status": "error", "error_message": found.message}
-        return {"status": "done", "billed_characters": found.num_characters, **found.more_fields}
+        return {"status": "done", "billed_characters": found.num_characters, **found.details}
 
 
 _TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
@@ -282,6 +282,7 @@ class DeepLApi:
         translated = await self._service.translate_between(request, placed, target, options)
         # There is one kind of model here, whichever a client prefers.
         wanted = values.text("model_type")
+        has_details = values.switch("details")
         used_model = {"model_type_used": wanted.removeprefix("prefer_")} if wanted else {}
         return JSONResponse(
             {
@@ -291,8 +292,7 @@ class DeepLApi:
                         "text": one.text,
                         "billed_characters": len(text),
                         **used_model,
-                        **({"untranslated": True} if one.is_untranslated else {}),
-                        **fields_of(one.estimate),
+                        **(one.details if has_details else {}),
                     }
                     for one, (text, language) in zip(translated, placed, strict=True)
                 ]
@@ -319,6 +319,7 @@ class DeepLApi:
             target,
             terms=terms,
             is_refused_unchanged=True,
+            has_details=values.switch("details"),
         )
         job = self._service.enter(self._service.limits.file_deadline_seconds)
         progress = FileProgress()

@@ -139,6 +139,8 @@ class SentFile(NamedTuple):
     """Whether a file that is in the target language already is refused; else it stays as it is."""
     marks: bool = False
     """Whether the texts that are not green are marked in it (fuzzy, needs-review-translation)."""
+    has_details: bool = False
+    """Whether the answer has the fields of `FinishedFile.details`."""
 
 
 class FinishedFile(NamedTuple):
@@ -147,19 +149,8 @@ class FinishedFile(NamedTuple):
     unique: str
     """Its name in `TranslatedFiles`."""
     num_characters: int
-    is_untranslated: bool
-    """Whether text of it stays in the source language, because the model loses text of it."""
-    num_estimated: int = 0
-    """How many of its texts have an estimate of their quality."""
-    num_green: int = 0
-
-    @property
-    def more_fields(self) -> dict[str, Any]:
-        """What the interfaces say of it beside their own fields."""
-        untranslated = {"untranslated": True} if self.is_untranslated else {}
-        if not self.num_estimated:
-            return untranslated
-        return {**untranslated, "segments": self.num_estimated, "green": self.num_green}
+    details: dict[str, Any]
+    """What the interfaces say of it beside their own fields; empty unless it was asked for."""
 
 
 class FileTranslations:
@@ -214,13 +205,17 @@ class FileTranslations:
         self._service.num_characters += count
         unique = self.kept.add(name_of_translation(sent.name, sent.target), found.data)
         asyncio.get_running_loop().call_later(KEPT_SECONDS, self.kept.drop_old)
-        return FinishedFile(
-            unique,
-            count,
-            is_untranslated=any(doubt.reason == UNTRANSLATED for doubt in found.doubts),
-            num_estimated=len(found.estimates),
-            num_green=sum(estimate.is_green for estimate in found.estimates),
-        )
+        return FinishedFile(unique, count, _details_of(found) if sent.has_details else {})
+
+
+def _details_of(found: TranslatedDocument) -> dict[str, Any]:
+    """Whether text of it stays in the source language, because the model loses text of it; how many of its texts have an estimate, and are green."""
+    is_untranslated = any(doubt.reason == UNTRANSLATED for doubt in found.doubts)
+    num_green = sum(estimate.is_green for estimate in found.estimates)
+    return {
+        **({"untranslated": True} if is_untranslated else {}),
+        **({"segments": len(found.estimates), "green": num_green} if found.estimates else {}),
+    }
 
 
 def download_response(unique: str, data: bytes) -> Response:
@@ -272,7 +267,14 @@ class FilesApi:
         file = values.file("file")
         source, target = values.needed_texts("source", "target")
         target = self._service.language(target)
-        sent = SentFile(*file, source, target, values.text("columns"), marks=values.switch("mark"))
+        sent = SentFile(
+            *file,
+            source,
+            target,
+            values.text("columns"),
+            marks=values.switch("mark"),
+            has_details=values.switch("details"),
+        )
         deadline_seconds = self._service.limits.file_deadline_seconds
         if values.text("progress").lower() == "true":
             job = self._service.enter(deadline_seconds)
@@ -301,7 +303,7 @@ class FilesApi:
         """The address of the translated file, and what is to be said of its texts."""
         found = await self._files.translated(request, job, sent, progress)
         address = f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(found.unique)}"
-        return {"translatedFileUrl": address, **found.more_fields}
+        return {"translatedFileUrl": address, **found.details}
 
     async def download_file(self, request: Request) -> Response:
         """GET /download_file/NAME: the translated file, as an attachment."""

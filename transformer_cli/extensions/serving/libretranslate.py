@@ -19,7 +19,7 @@ from transformer_cli.extensions.serving.request_values import (
     read_values,
 )
 from transformer_cli.extensions.serving.service import TranslationService
-from transformer_cli.extensions.serving.texts import TextOptions, available_formats, fields_of
+from transformer_cli.extensions.serving.texts import TextOptions, available_formats
 from transformer_cli.text.languages import name_of_language, primary_language
 
 _LISTS = frozenset({"q"})
@@ -86,15 +86,10 @@ class LibreTranslateApi:
             ]
         if num_alternatives:
             answer["alternatives"] = [list(one.alternatives) for one in translated]
-        if any(one.is_untranslated for one in translated):
-            # LibreTranslate has no such field, so only a client that looks for it is told.
-            answer["untranslated"] = [one.is_untranslated for one in translated]
-        estimates = [fields_of(one.estimate) for one in translated]
-        if any(estimates):
-            for name in ("quality", "green"):
-                answer[name] = [each.get(name) for each in estimates]
-        if any(one.pivot is not None for one in translated):
-            answer["pivot"] = [one.pivot for one in translated]
+        if values.switch("details"):
+            details = [one.details for one in translated]
+            for name in dict.fromkeys(name for each in details for name in each):
+                answer[name] = [each.get(name, False if name == "untranslated" else None) for each in details]
         if isinstance(given, str):
             answer = {name: value[0] for name, value in answer.items()}
         return JSONResponse(answer)

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
 from transformer_cli.extensions.serving.request_values import ApiKeys, key_in_header, read_values
 from transformer_cli.extensions.serving.service import TranslationService
-from transformer_cli.extensions.serving.texts import TextOptions, fields_of
+from transformer_cli.extensions.serving.texts import TextOptions
 
 
 def opus_cat_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
@@ -27,7 +27,8 @@ def opus_cat_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         service.check_texts([text])
         languages = service.language(source), service.language(target)
         [translated] = await service.translate_between(request, [(text, languages[0])], languages[1], TextOptions())
-        return JSONResponse({"translation": translated.text, **fields_of(translated.estimate)})
+        details = translated.details if values.switch("details") else {}
+        return JSONResponse({"translation": translated.text, **details})
 
     async def language_pairs(request: Request) -> JSONResponse:
         """GET ListSupportedLanguagePairs: such as ["en-it"]."""

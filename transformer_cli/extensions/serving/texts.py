@@ -213,6 +213,15 @@ class TranslatedText:
     pivot: str | None = None
     """The translation into a third language that a second model has read; None for one model, and for markup."""
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """The fields that are in no interface of other servers, for clients that ask for them: others may refuse an answer with fields that they do not know."""
+        return {
+            **({"untranslated": True} if self.is_untranslated else {}),
+            **fields_of(self.estimate),
+            **({} if self.pivot is None else {"pivot": self.pivot}),
+        }
+
 
 def fields_of(estimate: Estimate | None) -> dict[str, Any]:
     """The fields of an answer that say how far a translation can be trusted; none if nothing is known."""
