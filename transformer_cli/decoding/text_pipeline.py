@@ -105,7 +105,7 @@ def _without_lone_quote(sentence: Sentence) -> Sentence:
     return Sentence(sentence.text[1:], sentence.gap + sentence.text[0])
 
 
-_NUM_ENTRIES_LOOKED_AT = 2000
+_NUM_ENTRIES_LOOKED_AT = 200
 _LARGEST_OTHER_SHARE = 0.25
 
 

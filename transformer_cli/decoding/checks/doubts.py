@@ -13,7 +13,6 @@ from typing import NamedTuple
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.coordination import joining_words, lacks_joined
 from transformer_cli.decoding.checks.imperatives import IMPERATIVES, lacks_imperative
-from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
 from transformer_cli.decoding.checks.numbers_in_text import (
@@ -283,7 +282,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and (
             has_other_numbers(source, translation, languages, read, written)
             or (has_digit and has_other_units(source, translation, languages.target, SpanKind.NUMBER))
-            or (has_digit and has_invented_unit(source, translation, languages))
+            or (has_digit and _has_invented_unit(source, translation, languages))
         ),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
@@ -300,6 +299,12 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         VERBLESS: not here.imperatives.isdisjoint(read[:1]) and lacks_imperative(source, translation, there.code),
     }
     return tuple([doubt for doubt, is_there in found.items() if is_there])
+
+
+def _has_invented_unit(source: str, translation: str, languages: Direction) -> bool:
+    from transformer_cli.decoding.checks.invented_units import has_invented_unit  # most texts have no digit
+
+    return has_invented_unit(source, translation, languages)
 
 
 class _Known(NamedTuple):
