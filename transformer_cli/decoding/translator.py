@@ -71,6 +71,7 @@ if TYPE_CHECKING:  # a translation with another library does not wait for PyTorc
 
 logger = logging.getLogger(__name__)
 
+_ALL_LINE_REPAIRS = 2
 MAX_SHOWN_LINES = 5
 """In a message."""
 
@@ -121,7 +122,7 @@ class Translator:
     """Loads the model of another run, once."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
-    num_line_repairs: int = 2
+    num_line_repairs: int = _ALL_LINE_REPAIRS
     """How many rounds of repairs a line may have: 2 are all of them, 1 brings back protected spans alone. What a repair asks for has
     one round less than its line: without this bound, the searches for a line with many signs multiply from repair to repair."""
     before: "Translator | None" = None
@@ -377,10 +378,18 @@ class Translator:
             from transformer_cli.decoding.checks.copied_words import with_copied_words
 
             translations = with_copied_words(self, translations)
-        if not self.estimates:
-            return with_lost_words(self, translations, self.pipeline.languages) if self.repairs else translations
-        translations = with_omissions(self, read_in_reverse(self, translations))
-        quality = self.pipeline.quality
+        return translations if self.num_line_repairs < _ALL_LINE_REPAIRS else self._with_lost_words(translations)
+
+    def _with_lost_words(self, translations: list[Translation]) -> list[Translation]:
+        """The translations of lines of the input, with doubts about those that have lost words of their sources; and their estimates.
+
+        With an estimate, more words are found. A repair chooses between translations before: it would choose others with estimates.
+        """
+        if self.estimates:
+            translations = with_omissions(self, read_in_reverse(self, translations))
+        if self.repairs:
+            translations = with_lost_words(self, translations, self.pipeline.languages)
+        quality = self.pipeline.quality if self.estimates else None
         return [replace(each, estimate=quality.estimate(each)) for each in translations] if quality else translations
 
     def _by_two_models(self, before: "Translator", lines: Sequence[SourceText]) -> list[Translation]:
