@@ -49,6 +49,7 @@ from transformer_cli.decoding.line_form import (
     with_lost_brackets,
     with_quotes_of_one_kind,
 )
+from transformer_cli.decoding.target_spelling import with_target_spelling
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -363,15 +364,7 @@ class Translator:
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and self.repairs and is_language:
-            translations = [
-                with_quotes_of_one_kind(line, each) if '"' in each.text and not each.terms else each
-                for line, each in zip(lines, translations, strict=True)
-            ]
-            target = self.pipeline.languages.target
-            translations = [
-                with_case_of(line, each, target) if may_have_other_case(line.text) and not each.terms else each
-                for line, each in zip(lines, translations, strict=True)
-            ]
+            translations = list(map(self._as_written, lines, translations))
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
         if self.repairs and not all(PLAIN_END.search(line.text) for line in lines):
@@ -379,6 +372,15 @@ class Translator:
 
             translations = with_copied_words(self, translations)
         return translations if self.num_line_repairs < _ALL_LINE_REPAIRS else self._with_lost_words(translations)
+
+    def _as_written(self, line: SourceText, translation: Translation) -> Translation:
+        """The translation of a line with quotation marks of one kind, with the case of some words of the line, and the target's spelling."""
+        target = self.pipeline.languages.target
+        if '"' in translation.text and not translation.terms:
+            translation = with_quotes_of_one_kind(line, translation)
+        if may_have_other_case(line.text) and not translation.terms:
+            translation = with_case_of(line, translation, target)
+        return translation if is_plain(line.text) else with_target_spelling(line, translation, target)
 
     def _with_lost_words(self, translations: list[Translation]) -> list[Translation]:
         """The translations of lines of the input, with doubts about those that have lost words of their sources; and their estimates.

@@ -314,6 +314,16 @@ def test_a_lost_word_of_code_comes_back_and_a_message_shows_what_a_person_reads(
     assert found.doubts[0].text == f"Call {shown} twice"
 
 
+@pytest.mark.parametrize("raw", ["#", "{n}", "%1$d", "<xliff:g id='x'>%d</xliff:g>"])
+def test_code_for_a_number_is_read_as_one(raw: str) -> None:
+    code = Markup(Role.WORD, 1, raw)
+    translator = Losing()
+    document = Segments(Segment((code, " dogs of ", Markup(Role.WORD, 2, "{name}")), "x"))
+    translate_document(document, translator)
+    assert translator.asked == ["{{num_0}} dogs of {{1}}"]
+    assert document.written[0].pieces[0] == code
+
+
 @pytest.mark.parametrize("text", ["42", "...", "", " \n ", "{name} %s", "\u00ad"])
 def test_what_has_no_words_is_never_asked_for(text: str) -> None:
     translator = Losing()
