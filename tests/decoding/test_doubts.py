@@ -775,3 +775,19 @@ def test_a_lost_limit_is_named(source: str, translation: str, languages: str, *,
 )
 def test_a_lost_part_of_a_list_is_named(source: str, translation: str, languages: str, *, is_lost: bool) -> None:
     assert (LACKS_JOINED in doubts_about(source, translation, Direction(*languages.split()))) == is_lost
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_wordless"),
+    [
+        ("1 second", "1", True),
+        ("Chapter 1.", "1.", True),
+        ("1 second", "1 seconde", False),
+        ("10 degrees", "10°", False),
+        ("five past six", "18:05", False),
+        ("12 AM", "12", False),
+        ("42", "42", False),
+    ],
+)
+def test_a_number_alone_is_no_translation_of_words(source: str, translation: str, *, is_wordless: bool) -> None:
+    assert (WORDLESS in doubts_about(source, translation, Direction("en", "fr"))) == is_wordless

@@ -285,8 +285,9 @@ def short_of(*lost: str, **attributes: Any) -> Translator:
         ("the hotel garden sleeps", ("garden",), {}, "garden"),
         ("the hotel garden sleeps", (), {}, ""),
         ("the hotel sleeps", ("the",), {}, ""),  # as many content words
-        # Each token attends to the word enough, so the model has read it.
-        ("the hotel garden sleeps", ("garden",), {"least_attended": (), "most_attention": 0.9}, ""),
+        # A token attends to each word enough, so the model has read it; of a label, each word is left out.
+        ("the hotel garden window sleeps", ("garden", "window"), {"least_attended": (), "most_attention": 0.9}, ""),
+        ("the hotel garden sleeps", ("garden",), {"least_attended": (), "most_attention": 0.9}, "garden"),
     ],
 )
 def test_without_an_estimate_a_lost_word_of_a_short_translation_is_named(
@@ -390,3 +391,29 @@ def test_a_label_with_as_many_words_as_its_translation_may_have_lost_one() -> No
     label, with_number = translator.translate(["Copy text and pictures", "The MP3 player is old."])
     assert label.doubts == (f"{OMITS}: text",)
     assert "Boston" not in " ".join(with_number.doubts)  # which the model reads for MP3
+
+
+@pytest.mark.parametrize(
+    ("label", "lost"),
+    [
+        ("Orange Sink", ["Sink"]),
+        ("The Machine Learning Approach", ["Machine", "Learning", "Approach"]),
+        ("Black Kitchen Floor", ["Black", "Kitchen", "Floor"]),  # of as many words: Le sol de la cuisine
+        ("Change Server", ["Server"]),  # to which the translation attends
+        ("Bar color:", ["Bar", "color"]),
+        ("Shuffle mode", ["Shuffle"]),
+        ("Tom drank milk", []),
+        ("He grew old", []),
+        ("Don't forget your bag", []),
+    ],
+)
+def test_labels_that_have_lost_words_are_named_and_never_green(label: str, lost: list[str]) -> None:
+    translator = load_translator(Path(__file__).parents[2] / "docs/demonstration")
+    [plain], [marked] = (replace(translator, estimates=each).translate([label]) for each in (False, True))
+    assert marked.text == plain.text
+    for found in (plain, marked):
+        named = [doubt.removeprefix(f"{OMITS}: ").split(", ") for doubt in found.doubts if doubt.startswith(OMITS)]
+        assert bool(named) == bool(lost)
+        assert {word.lower() for words in named for word in words} <= {word.lower() for word in lost}
+    assert marked.estimate is not None
+    assert not (lost and marked.estimate.is_green)

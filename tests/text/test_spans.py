@@ -363,6 +363,8 @@ def found(text: str) -> list[str]:
         ("IF (WIN32), if (USE_DOG), if (NATO) comes", ["IF (WIN32)", "if (USE_DOG)"]),
         ('set(DOG_C_FLAGS "-std=c99"), set(the red dog)', ['set(DOG_C_FLAGS "-std=c99")']),
         ("ADD_DOG( dog PUBLIC ) and USE_DOG (a red dog)", ["ADD_DOG( dog PUBLIC )", "USE_DOG"]),
+        ("The primers ACAATGC...AAA and GATTACA, 5'-ACGUACGU-3'", ["ACAATGC...AAA", "GATTACA", "5", "ACGUACGU", "3"]),
+        ("ACT...CAT TAGGED CAUGHT TACT", []),
         ("No span at all: none.", []),
     ],
 )
@@ -514,6 +516,8 @@ def test_every_digit_is_in_a_span(text: str) -> None:
         "~~",
         "[a]",
         "[a b=c ",
+        "ACAATG",
+        "AC-",
     ],
 )
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:

@@ -551,6 +551,11 @@ def kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
     return SpanKind.WORD
 
 
+def stands_for_number(placeholder: str) -> bool:
+    """Whether a placeholder, such as %d or {n}, stands for a number, as its name says."""
+    return _FOR_NUMBER.fullmatch(placeholder) is not None
+
+
 _QUOTED = re.compile(
     r"(?<![\w\"])\"[^\s\"]+\"(?!\w)|\u201c[^\s\u201c\u201d]+\u201d|\u201e[^\s\u201c-\u201f]+[\u201c\u201d]"
     r"|\u00ab[ \u00a0\u202f]?[^\s\u00ab\u00bb]+[ \u00a0\u202f]?\u00bb|(?<![\w'])'[^\s']+'(?!\w)|\u2018[^\s\u2018\u2019]+\u2019(?!\w)"

@@ -50,6 +50,7 @@ from transformer_cli.decoding.line_form import (
     with_lost_brackets,
     with_quotes_of_one_kind,
 )
+from transformer_cli.decoding.target_spelling import with_target_spelling
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     SourceText,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:  # a translation with another library does not wait for PyTorc
 
 logger = logging.getLogger(__name__)
 
+_ALL_LINE_REPAIRS = 2
 MAX_SHOWN_LINES = 5
 """In a message."""
 
@@ -123,7 +125,7 @@ class Translator:
     """Loads the model of another run, once."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
-    num_line_repairs: int = 2
+    num_line_repairs: int = _ALL_LINE_REPAIRS
     """How many rounds of repairs a line may have: 2 are all of them, 1 brings back protected spans alone. What a repair asks for has
     one round less than its line: without this bound, the searches for a line with many signs multiply from repair to repair."""
     before: "Translator | None" = None
@@ -364,25 +366,34 @@ class Translator:
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and self.repairs and is_language:
-            translations = [
-                with_quotes_of_one_kind(line, each) if '"' in each.text and not each.terms else each
-                for line, each in zip(lines, translations, strict=True)
-            ]
-            target = self.pipeline.languages.target
-            translations = [
-                with_case_of(line, each, target) if may_have_other_case(line.text) and not each.terms else each
-                for line, each in zip(lines, translations, strict=True)
-            ]
+            translations = list(map(self._as_written, lines, translations))
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
         if self.repairs and not all(PLAIN_END.search(line.text) for line in lines):
             from transformer_cli.decoding.checks.copied_words import with_copied_words
 
             translations = with_copied_words(self, translations)
-        if not self.estimates:
-            return with_lost_words(self, translations, self.pipeline.languages) if self.repairs else translations
-        translations = with_omissions(self, read_in_reverse(self, translations))
-        quality = self.pipeline.quality
+        return translations if self.num_line_repairs < _ALL_LINE_REPAIRS else self._with_lost_words(translations)
+
+    def _as_written(self, line: SourceText, translation: Translation) -> Translation:
+        """The translation of a line with quotation marks of one kind, with the case of some words of the line, and the target's spelling."""
+        target = self.pipeline.languages.target
+        if '"' in translation.text and not translation.terms:
+            translation = with_quotes_of_one_kind(line, translation)
+        if may_have_other_case(line.text) and not translation.terms:
+            translation = with_case_of(line, translation, target)
+        return translation if is_plain(line.text) else with_target_spelling(line, translation, target)
+
+    def _with_lost_words(self, translations: list[Translation]) -> list[Translation]:
+        """The translations of lines of the input, with doubts about those that have lost words of their sources; and their estimates.
+
+        With an estimate, more words are found. A repair chooses between translations before: it would choose others with estimates.
+        """
+        if self.estimates:
+            translations = with_omissions(self, read_in_reverse(self, translations))
+        if self.repairs:
+            translations = with_lost_words(self, translations, self.pipeline.languages)
+        quality = self.pipeline.quality if self.estimates else None
         return [replace(each, estimate=quality.estimate(each)) for each in translations] if quality else translations
 
     def _by_two_models(self, before: "Translator", lines: Sequence[SourceText]) -> list[Translation]:

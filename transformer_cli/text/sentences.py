@@ -635,7 +635,7 @@ _QUESTION_MARKS = tuple(f"?\uff1f{_OTHER_QUESTIONS}")
 _SENTENCE_ENDS = tuple(f".!?\u2026\u3002\uff01\uff1f{_OTHER_ENDS}")
 _CLOSING = "\"')]\u2019\u201d\u00bb"
 _PAUSES = frozenset(",;:")
-_SPACED_PAUSES = {"fr": ":;"}  # with a space before them
+SPACED_PAUSES = {"fr": ":;"}  # with a space before them
 _WIDE_PAUSE_MARKS = frozenset(f"\u3001\uff0c\uff1a\uff1b\u061b{_OTHER_COMMAS}")
 _FEWEST_CAPITAL_WORDS = 3
 _THREE_CAPITALS = re.compile(r"(?:[^A-Z]*+[A-Z]){3}")
@@ -688,7 +688,7 @@ def with_final_mark_of(translation: str, source: str, *, target_language: str = 
             return translation
         if translation.endswith(source[-1]) and translation[-2:-1].isspace():
             return translation
-        gap = " " if source[-1] in _SPACED_PAUSES.get(target_language, "") else ""
+        gap = " " if source[-1] in SPACED_PAUSES.get(target_language, "") else ""
         return (
             translation.rstrip("".join({" \u00a0\u202f", *_PAUSES, *_SENTENCE_ENDS})) + before_pause + gap + source[-1]
         )

@@ -197,6 +197,8 @@ _PROGRAMS = (
     "apt|apt-get|awk|brew|chmod|chown|cp|curl|df|dnf|docker|du|ffmpeg|gcc|git|grep|gunzip|gzip|java|javac|kubectl|ln|ls|mkdir|mv|npm|npx"
     "|pip3?|ps|python3?|rm|rsync|scp|sed|ssh|sudo|tar|unzip|wget|xargs|xz|yum|zstd"
 )
+# The bases of a nucleic acid: ACAATGCAAA, ACAATGC...AAA, 5'-GATTACA-3'
+_BASES = r"(?<!\w)(?=[ACGTU.\u2026-]{0,99}[ACGTU]{6})[ACGTU]{2,}+(?:(?:\.{2,6}|\u2026|-)[ACGTU]{2,}+){0,9}(?!\w)"
 _NAME_OF_CALL = r"[A-Za-z_]\w{0,48}"
 _VALUE_OF_SETTING = r"[\w./:+-]{0,98}\w"
 _CONSTANT = r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,9}"
@@ -388,6 +390,7 @@ KINDS: dict[str, NamedKind] = {
         rf"(?:\((?:{_NAME_AS_ARGUMENT}(?:, ?{_NAME_AS_ARGUMENT}){{0,9}})?\))?(?!\w|\.[A-Za-z_]\w{{0,48}}\()"
         rf"|{_NAME_WITH_CAPITALS}"
         r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
+        rf"|{_BASES}"
         # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
         rf"|{_OPTION}"
@@ -483,7 +486,7 @@ KINDS: dict[str, NamedKind] = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|[ACGTU]{{6}}|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
 SIGN_OF_CODE = re.compile(

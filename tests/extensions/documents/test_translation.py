@@ -290,12 +290,39 @@ def test_code_takes_the_place_of_a_word_and_is_never_seen_by_the_model() -> None
     assert translator.asked == ["Call {{1}} twice, {{0}}."]
 
 
-def test_a_lost_word_of_code_comes_back() -> None:
-    code = Markup(Role.WORD, 1, "<code>f</code>")
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("<code>f</code>", "f"),
+        ("<code class='x'>a &lt; b</code>", "a < b"),
+        (
+            '<w:r><w:rPr></w:rPr><w:fldChar w:fldCharType="begin"></w:fldChar></w:r><w:r><w:instrText xml:space="preserve"> SEQ '
+            'Figure </w:instrText></w:r><w:r><w:t>1</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>',
+            "1",
+        ),
+        ("<text:sequence text:name='Figure'>2</text:sequence>", "2"),
+        ('<x id="INTERPOLATION" equiv-text="{{name}}"/>', "{{name}}"),
+        ('<ph id="0"/>', '<ph id="0"/>'),  # nothing else tells that something stands there
+        ("<name>", "<name>"),
+        ("`<div>`", "`<div>`"),
+    ],
+)
+def test_a_lost_word_of_code_comes_back_and_a_message_shows_what_a_person_reads(raw: str, shown: str) -> None:
+    code = Markup(Role.WORD, 1, raw)
     document = Segments(Segment(("Call ", code, " twice"), "x"))
     found = translate_document(document, Losing("{{0}}"))
     assert document.written[0].pieces == ("CALL ", code, " TWICE")
-    assert found.doubts[0].text == "Call <code>f</code> twice"
+    assert found.doubts[0].text == f"Call {shown} twice"
+
+
+@pytest.mark.parametrize("raw", ["#", "{n}", "%1$d", "<xliff:g id='x'>%d</xliff:g>"])
+def test_code_for_a_number_is_read_as_one(raw: str) -> None:
+    code = Markup(Role.WORD, 1, raw)
+    translator = Losing()
+    document = Segments(Segment((code, " dogs of ", Markup(Role.WORD, 2, "{name}")), "x"))
+    translate_document(document, translator)
+    assert translator.asked == ["{{num_0}} dogs of {{1}}"]
+    assert document.written[0].pieces[0] == code
 
 
 @pytest.mark.parametrize("text", ["42", "...", "", " \n ", "{name} %s", "\u00ad"])

@@ -221,6 +221,18 @@ _MAY_NEGATE = {
 }
 
 
+_LONG_WORD = re.compile(r"(?<![\w'\u2019])[^\W\d_]{3,}")
+
+
+def _is_wordless(source: str, translation: str) -> bool:
+    """Whether a translation has marks only, or nothing but the numbers of a source with words: *1* for *1 second*."""
+    if not has_word(translation):
+        return True
+    is_number = re.fullmatch(r"[\d\s.,:!?]+", translation) is not None
+    numbers = (re.findall(r"\d+", text) for text in (source, translation))
+    return is_number and _LONG_WORD.search(source) is not None and next(numbers) == next(numbers)
+
+
 def doubts_about(source: str, translation: str, languages: Direction, *, is_finished: bool = True) -> tuple[str, ...]:
     """What is wrong with a translation, as members of `DOUBTS`; nothing for a source that is blank.
 
@@ -232,7 +244,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
     """
     # Most texts are plain, which answers many questions.
     is_read_plain, is_written_plain = is_plain(source), is_plain(translation)
-    if not is_written_plain and has_word(source) and not has_word(translation):
+    if not is_written_plain and has_word(source) and _is_wordless(source, translation):
         return (WORDLESS,)
     if not translation.strip() or not source.strip():
         return ()

@@ -58,6 +58,7 @@ _READ_AT_ONCE = 1000
 _MOST_IN_QUESTION = 2
 _MOST_ATTENTION = 0.8
 _FEW_CONTENT_WORDS = 0.75  # of the source
+_MOST_WORDS_OF_LABEL = 4
 # Of a translation of which the model is not sure: a word that hardly any of its tokens attends to is lost, even if the source with it
 # makes the translation somewhat more probable. Of 22 such words of held-out sentences, 19 were lost.
 _UNSURE = 0.72  # geometric mean of the probabilities of its tokens
@@ -194,13 +195,18 @@ class _Pair(NamedTuple):
     target: TokenIds
     is_short: bool = False
     """Whether the translation has so few words that each word of the source is in question; else only the model is not sure of it."""
+    is_label: bool = False
+    """Whether the source is a label, and its translation short."""
 
 
 def _in_question(pipeline: "TextPipeline", pair: _Pair, explanation: Explanation) -> list[tuple[str, TokenIds, float]]:
     """Words that a translation may have lost, with the source without them, and the most that they may do for it if they are lost."""
     ignored = _ignored_words(pipeline, pair.source, explanation)
     found = [(*each, _LITTLE_EFFECT) for each in ignored]
-    if pair.is_short:
+    if pair.is_label:
+        words = ((word[0], ids) for word, ids in without_each_word(pair.source, pipeline))
+        found += [(*each, _CLEARLY_TRANSLATED) for each in words if each not in ignored]
+    elif pair.is_short:
         others = (*_least_attended(pipeline, pair.source, explanation), *_without_each_clause(pair.source, pipeline))
         found += [(*each, 0.0) for each in others if each not in ignored]
     return found
@@ -246,11 +252,12 @@ def _short_pairs(
 ) -> Iterator[_Pair]:
     """The tokens of those parts of a line, and of their translations, that may have lost a word which nothing else names."""
     for source, text in translation.pieces or ((translation.source, translation.text),):
+        is_label = _is_label(source)
         has_clauses = _ANY_PLEASE.search(source) is not None and has_only_please(source, text, languages)
         if not is_plain(source) and any(span.kind is not SpanKind.NUMBER for span in find_spans(source)):
             # A wrong word may stand for a lost one there, however long the translation is.
             source, text = with_stand_ins(source, text, stand_ins())
-        elif not has_clauses and not _has_few_words(source, text):  # most have as many
+        elif not (has_clauses or is_label or _has_few_words(source, text)):  # most have as many
             continue
         num_read, num_written = num_content_words(source, languages.source), num_content_words(text, languages.target)
         if num_written > num_read and not has_clauses:
@@ -263,9 +270,15 @@ def _short_pairs(
             continue
         if _is_named(translation):
             return
-        pair = _Pair(pipeline.source_ids(pipeline.normalize_source(source)), ids, is_short)
+        is_label = is_label and not has_clauses
+        pair = _Pair(pipeline.source_ids(pipeline.normalize_source(source)), ids, is_short, is_short and is_label)
         if max(len(pair.source), len(pair.target)) <= pipeline.max_length:
             yield pair
+
+
+def _is_label(text: str) -> bool:
+    """Whether a text is a few words without the end of a sentence; French writes more words for most: *Le sol de la cuisine*."""
+    return 2 <= len(text.split()) <= _MOST_WORDS_OF_LABEL and not ends_sentence(text)
 
 
 def _has_few_words(source: str, translation: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import NamedTuple
 
+from transformer_cli.decoding.protected_spans import stands_for_number
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role, Segment, plain_text
 
 # A text with more is no text of a person.
@@ -72,6 +73,8 @@ class InlineText:
                 text += piece
             elif piece.role is Role.WORD:
                 label = next(labels)
+                if piece.shown == "#" or stands_for_number(piece.shown):  # # stands in the branches of a plural
+                    label = f"{{{{num_{label[2:]}"
                 words[label] = piece
                 text += label
             elif piece.role is Role.POINT:
@@ -209,7 +212,8 @@ def _is_range(pieces: Sequence[Piece], first: int, last: int) -> bool:
     )
 
 
-_LABEL = re.compile(r"\{\{\d+\}\}")
+# In the place of one with num_, the model reads a number.
+_LABEL = re.compile(r"\{\{(?:num_)?\d+\}\}")
 
 
 def _unused_labels(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from html import unescape
 from itertools import accumulate
 from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -43,6 +44,11 @@ class WithoutWords(Enum):
     """It stands around the nearest word: nobody could follow a link of Markdown without words."""
 
 
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_INSTRUCTION = re.compile(r"<(\w+:)?(instrText|delText)\b[^<>]*>[^<>]*</\1\2>")
+_EQUIVALENT_TEXT = re.compile(r"""\bequiv-text=["']([^"'<>]+)["']""")
+
+
 class Markup(NamedTuple):
     """A piece of markup inside a segment."""
 
@@ -59,6 +65,15 @@ class Markup(NamedTuple):
     """Of markup that has texts of its own, such as the branches of a plural."""
     without_words: WithoutWords = WithoutWords.EMPTY
     """Of an OPEN."""
+
+    @property
+    def shown(self) -> str:
+        """What a person reads in its place: without tags of XML and instructions of fields, unless nothing else stands there."""
+        if not (self.raw.startswith("<") and self.raw.endswith(">")):
+            return self.raw
+        text = unescape(_TAG.sub("", _INSTRUCTION.sub("", self.raw)))
+        of_placeholder = _EQUIVALENT_TEXT.search(self.raw)
+        return text if text.strip() else unescape(of_placeholder[1]) if of_placeholder else self.raw
 
 
 Piece = str | Markup

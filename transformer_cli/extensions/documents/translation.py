@@ -434,11 +434,11 @@ class _SegmentInWork:
         """The text for a message, with what stands in the place of words."""
         if self.has_text_as_markup:
             return "".join(
-                piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD)
+                piece if isinstance(piece, str) else piece.shown * (piece.role is Role.WORD)
                 for piece in self.segment.pieces
             )
         pieces = self.inline.with_words(self.inline.text)
-        text = "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
+        text = "".join(piece if isinstance(piece, str) else piece.shown for piece in pieces)
         return _AROUND_DIVISION.sub(" ", text)
 
     def estimate(self, answers: Mapping[AskedText, CheckedAnswer]) -> Estimate | None:
