@@ -360,7 +360,7 @@ class _SegmentInWork:
         if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
             found = None
             if not translator.knows(segment.pieces[0]) and not has_codes_of_colours(segment.pieces[0]):
-                found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
+                found = without_mnemonic(segment.pieces[0], translator.has_read, is_of_qt=segment.is_of_qt)
             if found is not None:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
