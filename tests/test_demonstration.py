@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,35 @@ def test_the_folder_names_no_path_of_a_machine() -> None:
     configs = [folder / "config.yaml", *folder.glob("checkpoints/*/config.yaml")]
     assert len(configs) == 2
     assert all("\n  root: .\n" in path.read_text(encoding="utf-8") for path in configs)
+
+
+@pytest.mark.parametrize("protects", [False, True])
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("Use -wait to wait for the dog.", "-wait"),
+        ("Use the option -silent now.", "-silent"),
+        ("-h, --help show this help", "-h, --help"),
+        ("-silent\timport silently", "-silent\t"),
+        ("CHAPTER V.", "CHAPITRE V."),
+        ("Chapter II", "Chapitre II"),
+        ("CHAPTER XII. THE RED HOUSE", "CHAPITRE XII. LA MAISON ROUGE"),
+        ("CHAPTER 5", "CHAPITRE 5"),
+        ("THE {n} DOGS ARE RED", "LES {n} CHIENS SONT ROUGES"),
+        ("Elizabeth II was a queen.", "Elizabeth II "),
+    ],
+)
+def test_names_of_options_and_roman_numerals_stay(line: str, kept: str, *, protects: bool) -> None:
+    translator = load_translator(ROOT / "docs/demonstration")
+    [found] = replace(translator, protects_spans=protects, reports_lines=False).translate([line])
+    assert kept in found.text
+    assert found.text != line
+
+
+@pytest.mark.parametrize("line", ["--wait  wait for the dog", "--help  show this help"])
+def test_an_option_that_stays_is_no_copied_word(line: str) -> None:
+    [found] = load_translator(ROOT / "docs/demonstration").translate([line])
+    assert not [doubt for doubt in found.doubts if doubt.startswith(LEAVES)]
 
 
 @pytest.mark.parametrize(

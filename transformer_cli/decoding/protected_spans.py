@@ -79,11 +79,15 @@ class Promise:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
+        for name in self.counts:  # a word in quotation marks or an option may be a span in its source alone
+            if name not in found:
+                found[name] = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text)) if has_letter(name) else 0
+                is_number[name] = False
         if any(span not in self.counts and span not in self.allowed and not is_number[span] for span in found):
             return False
         # At the beginning of a sentence, a small letter is a capital one.
         if any(
-            len(re.findall(rf"(?<![^\W_])[{letter}{letter.upper()}](?![^\W_])", text)) < count
+            len(re.findall(rf"(?<![^\W_])(?:{letter}|{letter.upper()})(?!(?!e(?![^\W_]))[^\W_])", text)) < count
             for letter, count in self.letters.items()
         ):
             return False

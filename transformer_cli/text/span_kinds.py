@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from transformer_cli.text.languages import LETTER_ALONE
+from transformer_cli.text.languages import NAME_OF_LETTERS
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -20,7 +20,7 @@ class SpanKind(Enum):
     NUMBER = "number"
     """Digits: many models copy them, and those that are copied wrongly are repaired."""
     LETTER = "letter"
-    """A capital letter that names something, such as a key: many models copy it, and a name takes its place in others."""
+    """A capital letter that names something, such as a key, or a Roman numeral: many models copy it, and a name takes its place in others."""
 
 
 class NamedKind(NamedTuple):
@@ -150,6 +150,25 @@ _NAME_WITH_CAPITALS = (
 _VALUE = r"[^\s,;()\[\]\"'<>`{}]{0,98}[^\s.,;:!?()\[\]\"'<>`{}]"
 # Behind its colon; a word stands there in a sentence whose space is missing, too: "-Anna:come".
 _VALUE_BEHIND_COLON = r"(?:\d[\w.]{0,40}(?<!\.)|\[[\w/|-]{1,60}\]|(?:on|off|true|false|yes|no|none|all|auto)(?!\w))"
+# Before and behind an option with one dash in a sentence, where no dash of prose stands.
+_WORDS_BEFORE_OPTION = (
+    "use Use using Using with With the The and or pass Pass add Add specify Specify option options flag flags switch argument parameter"
+    " opzione opci\u00f3n Option Parameter Schalter param\u00e8tre parametro par\u00e1metro"
+)
+_BEFORE_OPTION = "|".join(rf"(?<=\b{word} )" for word in re.findall(r"\w+", _WORDS_BEFORE_OPTION))
+_NAME_OF_OPTION = r"[A-Za-z][A-Za-z0-9]{1,40}(?:[-_.][A-Za-z0-9]{1,40}){0,9}"
+_VARIABLE = r"(?:[A-Z][A-Z0-9_]{1,40}|<[\w-]{1,40}>|\[[\w<>|-]{1,40}\])"
+# With one dash. Those of prose enclose words, or stand at the beginning of what somebody says.
+_SHORT_OPTION = (
+    # -h, --help
+    r"(?<![^\s(\[\"'\u00ab\u201c\u2018/|>])-[A-Za-z0-9](?=, ?--[a-z])"
+    # In a list of options: -wait  waits for the dog; -o FILE  writes to FILE; -x a frame
+    rf"|(?<!\S)-(?:{_NAME_OF_OPTION}|[A-Za-z0-9])(?: {_VARIABLE}(?![\w-])|(?= ?\t| {{2,}}\S))"
+    r"|(?<![^\n])-[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ](?= [a-z])"
+    # Use -wait; the -silent option; -wait -silent
+    rf"|(?:{_BEFORE_OPTION})-{_NAME_OF_OPTION}(?![\w'\u2019-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]-(?:[\s.,;:!?]|\Z))"
+    rf"|(?<=[\w,(] )-(?:{_NAME_OF_OPTION}|[a-z])(?:(?: --?{_NAME_OF_OPTION}){{1,9}}(?![\w-])| <[\w-]{{1,40}}>|(?= (?:option|flag|switch|argument|parameter)s?(?!\w)))"
+)
 # An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."
 _OPTION = (
     rf"(?<![^\s(\[\"'\u00ab\u201c\u2018/|])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
@@ -399,7 +418,7 @@ KINDS: dict[str, NamedKind] = {
         r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
         # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
-        rf"|{_OPTION}"
+        rf"|{_OPTION}|{_SHORT_OPTION}"
         rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
         rf"|%kbd [^%{_NO_CONTROL}]{{1,40}}%|{_KEYS_BY_SPACES}"  # %kbd Ctrl I %, Ctrl Q, Ctrl Shift T, Alt F4
         r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
@@ -443,8 +462,8 @@ KINDS: dict[str, NamedKind] = {
             rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
         ),
     ),
-    # Of those that its pattern finds, the ones that name something: `languages.is_letter_as_name`.
-    "letter": NamedKind(SpanKind.LETTER, LETTER_ALONE),
+    # Of those that its pattern finds, the ones that name something: `languages.names_something`.
+    "letter": NamedKind(SpanKind.LETTER, NAME_OF_LETTERS),
     # Commands and options, calls, settings: words for programs that a text of people seldom has.
     "command": NamedKind(
         SpanKind.WORD,
@@ -492,7 +511,7 @@ KINDS: dict[str, NamedKind] = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
 SIGN_OF_CODE = re.compile(

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from transformer_cli.text.languages import frequent_words, has_letter_as_name, is_letter_as_name, is_plain
+from transformer_cli.text.languages import frequent_words, has_letter_as_name, is_plain, names_something
 from transformer_cli.text.span_kinds import KINDS, SIGN_OF_CODE, SPAN_SIGN
 from transformer_cli.text.span_kinds import SpanKind as SpanKind
 
@@ -148,7 +148,7 @@ def _spans(text: str) -> Iterator[Span]:
         start, end, kind = match.start(), match.end(), match.lastgroup
         if kind in ("address", "path"):
             end = _without_closing_marks(text, start, end)
-        elif kind == "letter" and not is_letter_as_name(text, start):
+        elif kind == "letter" and not names_something(text, start, end):
             place = end
             continue
         elif kind == "name" and text[end - 1] == "*":

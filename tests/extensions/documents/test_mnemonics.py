@@ -94,7 +94,25 @@ def test_in_a_label_of_qt_a_key_is_inside_a_word_of_small_letters() -> None:
     assert not any(without_mnemonic(text, is_of_qt=True) for text in ("drag&drop", "R&D", "q&a", "b&w", "too_lbar"))
 
 
-READ = frozenset("save all find next windows close show house file name filename in put input user id scan".split())
+READ = {
+    "save",
+    "all",
+    "find",
+    "next",
+    "windows",
+    "close",
+    "show",
+    "house",
+    "file",
+    "name",
+    "filename",
+    "in",
+    "put",
+    "input",
+    "user",
+    "id",
+    "scan",
+}
 
 
 @pytest.mark.parametrize(
