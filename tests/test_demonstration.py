@@ -103,9 +103,11 @@ def test_the_folder_names_no_path_of_a_machine() -> None:
         ("CHAPTER 5", "CHAPITRE 5"),
         ("THE {n} DOGS ARE RED", "LES {n} CHIENS SONT ROUGES"),
         ("Elizabeth II was a queen.", "Elizabeth II "),
+        (r"Not enough\ningredients", "Pas assez\\ningr\u00e9dients"),
+        (r"Read the book\nand the letter.", r"Lis le livre\net la lettre."),
     ],
 )
-def test_names_of_options_and_roman_numerals_stay(line: str, kept: str, *, protects: bool) -> None:
+def test_options_roman_numerals_and_written_line_ends_stay(line: str, kept: str, *, protects: bool) -> None:
     translator = load_translator(ROOT / "docs/demonstration")
     [found] = replace(translator, protects_spans=protects, reports_lines=False).translate([line])
     assert kept in found.text

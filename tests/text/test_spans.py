@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.text import spans as spans_module
 from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes, with_written_quotes
 from transformer_cli.text.spans import (
@@ -360,6 +361,12 @@ def found(text: str) -> list[str]:
         ("the day=night, 4x=big and deadbeef", ["4"]),
         ("src/Dog/read_image.cpp.diff, app.js.map", ["src/Dog/read_image.cpp.diff", "app.js.map"]),
         ("It is built with -DUSE_DOG and -DNDEBUG, on -DVD.", ["-DUSE_DOG", "-DNDEBUG"]),
+        (r"Not\nenough\ningredients and\neverything", [r"\n"] * 3),
+        (r"Red\nupdates, two\nitems, a\nuser", [r"\n"] * 3),
+        (
+            r"\nabla, \newline, dir\name, src\note, a\nina, src\never and b\nine",
+            [r"\nabla", r"\newline", r"dir\name", r"src\note", r"a\nina", r"src\never", r"b\nine"],
+        ),
         ("Use -wait or -silent; the option -X", ["-wait", "-silent", "-X"]),
         ("the -no-splash flag, a dog -out <file>", ["-no-splash", "-out <file>"]),
         ("Run the dog -red -big --wait now.", ["-red -big --wait"]),
@@ -629,3 +636,12 @@ def test_a_space_of_html_stands_between_words() -> None:
         assert (span.kind, span.start) == (SpanKind.TAG, 1)
     [span] = find_spans("I&copy;can")
     assert span.kind is SpanKind.WORD
+
+
+def test_a_promise_of_a_line_end_is_kept_before_words_that_hide_it() -> None:
+    text = r"The dog\nis red, dir\name."
+    promise = Promise.of(text, find_spans(text))
+    assert promise.is_kept_by(r"Le chien\nest rouge, dir\name.")
+    assert not promise.is_kept_by(r"Le chien est rouge, dir\name.")
+    assert not promise.is_kept_by(r"Le chien\nest\nrouge, dir\name.")
+    assert not promise.is_kept_by(r"Le chien\nest rouge, dir name.")

@@ -78,6 +78,11 @@ SPECIFICATION_AT_WORD = re.compile(
     rf"|(?<=[^\W\d_])%(?:\d{{1,3}}\$)?{_SPECIFICATION}(?![A-Za-z])"
 )
 """A specification of printf directly before or behind a letter, with or without its number, as in %1$sdog."""
+# The rest of names that begin with n and a vowel, as in dir\name, \newline, \textbf{\nu}; no other name is likely behind a word: Red\napples.
+_REST_OF_N = (
+    "a(?:bla|di|me|m|no|nc|r[cr]|sa|sh|t|v)|e(?:ar|at|bu|c[ek]|ed|g|igh|o|r[fmov]|s|t|u|ver(?!y)|w|x[tu])|i(?:ce|ch|ck|col|d|gh|k|l|n[aejo]|tr|x)"
+    "|o(?:a|b(?!j)|d|de|i|limits|m|n[eui]|r(?!a\\w|d)|s|t[aei]|thing|v[aei](?!r)|w(?!n))|u[cdlmt]"
+)
 # What stands behind \n, \r or \t: no letter, a capital letter, a frequent word, or a letter that no name has there. So dir\name and
 # \textbf have none, and red\nand has one.
 _BEHIND_ESCAPE = (
@@ -86,6 +91,7 @@ _BEHIND_ESCAPE = (
         rf"|(?<={letter})[{others}](?!\w*(?:\\(?![nrt])|\.\w))"
         for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
     )
+    + rf"|(?<=n)(?!{_REST_OF_N})[aeiou][a-z]{{2}}(?!\w*(?:\\(?![nrt])|\.\w))"
 )
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
 # Behind a full stop whose space is missing, as in closed.the; so are e.g. and p.es.
@@ -163,10 +169,10 @@ _SHORT_OPTION = (
     # -h, --help
     r"(?<![^\s(\[\"'\u00ab\u201c\u2018/|>])-[A-Za-z0-9](?=, ?--[a-z])"
     # In a list of options: -wait  waits for the dog; -o FILE  writes to FILE; -x a frame
-    rf"|(?<!\S)-(?:{_NAME_OF_OPTION}|[A-Za-z0-9])(?: {_VARIABLE}(?![\w-])|(?= ?\t| {{2,}}\S))"
+    rf"|(?<!\S)-(?:{_NAME_OF_OPTION}|[A-Za-z0-9])(?=(?: {_VARIABLE})?(?: ?\t| {{2,}}\S))(?: {_VARIABLE})?"
     r"|(?<![^\n])-[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ](?= [a-z])"
-    # Use -wait; the -silent option; -wait -silent
-    rf"|(?:{_BEFORE_OPTION})-{_NAME_OF_OPTION}(?![\w'\u2019-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]-(?:[\s.,;:!?]|\Z))"
+    # Use -wait; the -silent option; -wait -silent. Names without a vowel are of the kind "command".
+    rf"|(?:{_BEFORE_OPTION})-(?!(?:{_NOT_DOTTED})(?!\w))(?=[\w.-]{{0,60}}[aeiouyA-Z]){_NAME_OF_OPTION}(?![\w'\u2019-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]-(?:[\s.,;:!?]|\Z))"
     rf"|(?<=[\w,(] )-(?:{_NAME_OF_OPTION}|[a-z])(?:(?: --?{_NAME_OF_OPTION}){{1,9}}(?![\w-])| <[\w-]{{1,40}}>|(?= (?:option|flag|switch|argument|parameter)s?(?!\w)))"
 )
 # An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."

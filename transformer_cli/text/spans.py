@@ -3,7 +3,8 @@
 import functools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from transformer_cli.text.languages import frequent_words, has_letter_as_name, is_plain, names_something
@@ -131,6 +132,24 @@ def written_breaks(text: str, spans: Sequence[Span]) -> list[Span]:
     return [
         span for span in spans if span.kind is SpanKind.TAG and _WRITTEN_BREAK.fullmatch(text, span.start, span.end)
     ]
+
+
+def without_breaks_of(text: str, spans: Collection[str]) -> tuple[str, Counter[str]]:
+    """A text with spaces in place of those written line ends that are among some spans, and how often each of them stands there.
+
+    Before the words of another language they look like names, as in chien\\nest. A line end inside another one of the spans stays.
+    """
+    found: Counter[str] = Counter()
+
+    def without(match: re.Match[str]) -> str:
+        if _WRITTEN_BREAK.fullmatch(match[0]) is None:
+            return match[0]
+        found[match[0]] += 1
+        return " " * len(match[0])
+
+    if any(map(_WRITTEN_BREAK.fullmatch, spans)):
+        text = re.sub("|".join(map(re.escape, sorted(spans, key=len, reverse=True))), without, text)
+    return text, found
 
 
 def masked(text: str, spans: Sequence[Span], sign: str) -> str:
