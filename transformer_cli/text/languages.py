@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 
 from transformer_cli.config import Direction
 from transformer_cli.process.errors import UsageError
-from transformer_cli.text.roman_numerals import ROMAN, is_roman_numeral
+from transformer_cli.text.roman_numerals import NOT_INSIDE_WORD, ROMAN, is_roman_numeral
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""
@@ -584,9 +584,9 @@ def _codes_in_locale(locale: str) -> dict[str, str]:
 # Letters by themselves that name something, such as a key, an option, a grade or a vitamin: they stay in a translation.
 # No language is given. So a letter that is a word of some language, such as I, A or E, counts only where no such word can stand.
 
-LETTER_ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])(?:[A-Zbfgpqrx]|[cdhj-nstvwz](?=[!?\u2026)\]\"']*\Z))(?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
+_LETTER_ALONE = r"(?:[A-Zbfgpqrx]|[cdhj-nstvwz](?=[!?\u2026)\]\"']*\Z))(?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
 """A capital letter of Latin script that touches no other word, or a small one that is a word of no language: at the end of a text a consonant is none."""
-NAME_OF_LETTERS = f"{ROMAN}|{LETTER_ALONE}"
+NAME_OF_LETTERS = rf"{NOT_INSIDE_WORD}(?:{ROMAN}|{_LETTER_ALONE})"
 """What may name something, see `names_something`: a letter, or a Roman numeral."""
 _NAME_OF_LETTERS = re.compile(NAME_OF_LETTERS)
 # Of a small letter at the end of a text: *Welcome to v*, where a program writes a version behind it.
@@ -634,14 +634,16 @@ _OPENING_MARKS, _CLOSING_MARKS = '"\u00ab\u201c\u201e(', '"\u00bb\u201d\u201c)'
 _NEAR = 30  # characters
 _ADDRESS = r"(?<!\S)[^\s<>]*(?:[@/%][^\s<>/]+|\{[^\s{}<>]+\})[^\s<>]*"
 _ADDRESS_BEFORE, _ADDRESS_BEHIND = re.compile(rf"{_ADDRESS} \Z"), re.compile(rf" {_ADDRESS}")
-_JOINED_KEYS = re.compile(r"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z])")
+LETTERS_IN_ROW = r"(?:(?<![^\n])|(?<=\| ))[a-zA-Z](?: [a-zA-Z]){2,30}(?= ?(?:\||\Z))"
+"""Three letters and more with spaces between them that are a whole text or a cell of a table: in sentences they may be a word, as in "a c a t"."""
+_LETTERS_OR_KEYS_IN_ROW = re.compile(rf"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z]|{LETTERS_IN_ROW})")
 
 
 def has_letter_as_name(text: str) -> bool:
     """Whether a text has a letter that names something, a Roman numeral, or keys that a space joins."""
     return (
         any(names_something(text, *match.span()) for match in _NAME_OF_LETTERS.finditer(text))
-        or _JOINED_KEYS.search(text) is not None
+        or _LETTERS_OR_KEYS_IN_ROW.search(text) is not None
     )
 
 

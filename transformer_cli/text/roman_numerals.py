@@ -4,9 +4,12 @@ import re
 
 _VALUE = r"(?=[CILVX])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,4})"
 _NUMERAL = re.compile(_VALUE)
-ROMAN = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])(?:[CILVX]{1,8}(?:[\u2013-][CILVX]{1,8})?|[ivx]{2,6})(?![\w&/@#$%\\+*~^=<>{}|-]|['\u2019](?!s(?!\w))|\.[\w-]|:\S)"
-"""What may be a Roman numeral, or two with a dash between them; `is_roman_numeral` tells whether it is one."""
-_MAY_BE_ROMAN = re.compile(ROMAN)
+NOT_INSIDE_WORD = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])"
+ROMAN = (
+    r"(?:[CILVX]{1,8}(?:[\u2013-][CILVX]{1,8})?|[ivx]{2,6})(?![\w&/@#$%\\+*~^=<>{}|-]|['\u2019](?!s(?!\w))|\.[\w-]|:\S)"
+)
+"""What may be a Roman numeral behind `NOT_INSIDE_WORD`, or two with a dash between them; `is_roman_numeral` tells whether it is one."""
+_MAY_BE_ROMAN = re.compile(NOT_INSIDE_WORD + ROMAN)
 # Before their numerals; of English, German, French, Spanish, Italian and Portuguese.
 _COUNTED = frozenset(
     re.findall(

@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from transformer_cli.text.languages import NAME_OF_LETTERS
+from transformer_cli.text.languages import LETTERS_IN_ROW, NAME_OF_LETTERS
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -151,6 +151,7 @@ _NAME_WITH_CAPITALS = (
     r"|(?<![\w@#.\\/-])(?!(?:Mc|Mac|Fitz|Van|Von|Al|El|Ben|Des|Del|Der|Den|Ter)[A-Z])"
     rf"(?:[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{2,9}}"  # NameOfThing
     rf"|[A-Z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?!\w)"  # GitHub
+    rf"|\A[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{1,9}}\Z"  # TimeMix, a heading
 )
 # Behind the equals sign of an option.
 _VALUE = r"[^\s,;()\[\]\"'<>`{}]{0,98}[^\s.,;:!?()\[\]\"'<>`{}]"
@@ -230,6 +231,25 @@ _CALL_OF_BUILD = (
     rf"(?<![\w.])(?:(?:IF|ELSEIF|WHILE|UNLESS) ?\((?:NOT )?[A-Z][A-Z0-9_]{{2,40}}\)"
     rf"|(?:if|elseif|while) ?\( ?!?(?:NOT )?(?:{_CONSTANT}|[A-Z]{{2,20}}\d{{1,4}}) ?\)"
     rf"|{_CONSTANT}\([^()\n]{{1,200}}\)|[A-Za-z_]\w{{1,48}}\( ?(?:{_CONSTANT}|\$\{{\w{{1,60}}\}})(?: [^()\s]{{1,99}}){{0,9}} ?\))(?!\w)"
+)
+# A method of HTTP and its path: GET /dogs, a POST request; POSTs
+_METHOD = (
+    r"(?<![\w/-])(?:(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?: /(?:[\w./{}:?=&%@~+*-]{0,200}[\w/}*])?(?![\w/])|(?= https?://)"
+    r"|(?= (?:requests?|methods?|endpoints?|calls?)(?!\w)))|(?:GET|POST|PUT|PATCH|DELETE)s(?![\w-]))"
+)
+# An endpoint before what a sentence says of it. Subtitles have lines in italics behind such a sign.
+_SAID_OF_ENDPOINT = (
+    "is|are|has|can|will|must|should|supports|supporting|returns?|returning|endpoint|route|command|accepts?|accepting|handles?|shows?|lists?|requires?|takes?"
+    "|gives?|gets?|sends?|page|path"
+)
+_ENDPOINT = (
+    rf"(?<![^\n])/(?!(?:{_NOT_DOTTED}|what|where|when|why|who|how|there|everything|nothing|everyone|someone|somebody|nobody)(?!\w))[a-z][a-z0-9_-]{{2,98}}"
+    rf"(?=,? (?:{_SAID_OF_ENDPOINT})(?!\w)|:? [\u2013\u2014-] )(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+)
+# A command behind the prompt of DOS: a whole line, or in a sentence with the names of its files.
+_COMMAND_OF_DOS = (
+    rf"(?<![^\n])[A-Za-z]:(?:\\[^\s<>|\"*?]*)?>(?=[\w.\\/])[^{_NO_CONTROL}]*"
+    r"|(?<!\w)[A-Z]:(?:\\[^\s<>|\"*?]*)?>\w[\w\\/.-]*(?: [\w\\/-]+\.\w{2,4}(?!\w)){0,9}"
 )
 _CONTENT = r"Content-(?:Type|Disposition|Transfer-Encoding): ?(?:[a-z]+/[\w.+-]+|inline|attachment|base64|quoted-printable|[78]bit|binary)(?![\w-])"
 # A line of the head of a mail: nobody says it. Its beginning and that of its value tell it from a text such as Received: a letter.
@@ -367,7 +387,7 @@ KINDS: dict[str, NamedKind] = {
     "path": NamedKind(
         SpanKind.WORD,
         (
-            rf"(?<![\w\\])[A-Za-z]:\\{_FOLDERS_OF_WINDOWS}[^\s<>|\"*?]*"  # C:\Users\me, C:\My Files\me
+            rf"{_COMMAND_OF_DOS}|(?<![\w\\])[A-Za-z]:\\{_FOLDERS_OF_WINDOWS}[^\s<>|\"*?]*"  # C:\Users\me, C:\My Files\me
             rf"|(?<![\w\\/.:-])[A-Za-z]:/(?:{_FOLDERS_OF_WINDOWS}[\w$%(~][^\s<>|\"*?]*|(?<=[A-Z]:/)(?=[\s.,;!?)]|\Z))"  # C:/data, C:/
             rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
             r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
@@ -375,7 +395,7 @@ KINDS: dict[str, NamedKind] = {
             rf"|(?<=\}})/[\w.-]{{1,99}}{_QUERY}|(?<=[\w}}])[?&]{_PAIR_OF_QUERY}(?:&{_PAIR_OF_QUERY}){{0,20}}"  # behind {{url}}, index.php
             # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
             rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
-            r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
+            rf"|\A/[a-z][a-z0-9_-]{{2,98}}(?=\s*\Z)|{_ENDPOINT}"
             rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?:\.(?:{_SECOND_ENDINGS}))?(?:\#[A-Za-z0-9][\w.-]{{0,98}})?(?![\w-])"  # report.pdf, main.cpp.diff, word/document.xml#part
             # Headers, templates of a build and the like; at the end also *.go and *.m
             rf"|(?<![\w.~/@-])(?:[\w.-]{{1,99}}/){{0,9}}(?=[\w-]{{0,98}}[A-Za-z])(?:[\w-]{{2,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_PROGRAM_ENDINGS})"
@@ -424,7 +444,7 @@ KINDS: dict[str, NamedKind] = {
         r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
         # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
-        rf"|{_OPTION}|{_SHORT_OPTION}"
+        rf"|{_OPTION}|{_SHORT_OPTION}|{_METHOD}|{LETTERS_IN_ROW}"
         rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
         rf"|%kbd [^%{_NO_CONTROL}]{{1,40}}%|{_KEYS_BY_SPACES}"  # %kbd Ctrl I %, Ctrl Q, Ctrl Shift T, Alt F4
         r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
@@ -517,7 +537,7 @@ KINDS: dict[str, NamedKind] = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|(?:[A-Z]T|PUT|PATCH|DELETE)(?:s| [a-z])|{LETTERS_IN_ROW}|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
 SIGN_OF_CODE = re.compile(
