@@ -101,6 +101,8 @@ def test_the_folder_names_no_path_of_a_machine() -> None:
         ("Chapter II", "Chapitre II"),
         ("CHAPTER XII. THE RED HOUSE", "CHAPITRE XII. LA MAISON ROUGE"),
         ("CHAPTER 5", "CHAPITRE 5"),
+        ("CHAPTER II: The Red House", "Chapitre II : la maison rouge"),
+        ("-o FILE  write to it", "-o FILE  "),
         ("THE {n} DOGS ARE RED", "LES {n} CHIENS SONT ROUGES"),
         ("Elizabeth II was a queen.", "Elizabeth II "),
         (r"Not enough\ningredients", "Pas assez\\ningr\u00e9dients"),

@@ -634,16 +634,14 @@ _OPENING_MARKS, _CLOSING_MARKS = '"\u00ab\u201c\u201e(', '"\u00bb\u201d\u201c)'
 _NEAR = 30  # characters
 _ADDRESS = r"(?<!\S)[^\s<>]*(?:[@/%][^\s<>/]+|\{[^\s{}<>]+\})[^\s<>]*"
 _ADDRESS_BEFORE, _ADDRESS_BEHIND = re.compile(rf"{_ADDRESS} \Z"), re.compile(rf" {_ADDRESS}")
-LETTERS_IN_ROW = r"(?:(?<![^\n])|(?<=\| ))[a-zA-Z](?: [a-zA-Z]){2,30}(?= ?(?:\||\Z))"
-"""Three letters and more with spaces between them that are a whole text or a cell of a table: in sentences they may be a word, as in "a c a t"."""
-_LETTERS_OR_KEYS_IN_ROW = re.compile(rf"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z]|{LETTERS_IN_ROW})")
+_JOINED_KEYS = re.compile(r"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z])")
 
 
 def has_letter_as_name(text: str) -> bool:
     """Whether a text has a letter that names something, a Roman numeral, or keys that a space joins."""
     return (
         any(names_something(text, *match.span()) for match in _NAME_OF_LETTERS.finditer(text))
-        or _LETTERS_OR_KEYS_IN_ROW.search(text) is not None
+        or _JOINED_KEYS.search(text) is not None
     )
 
 

@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from transformer_cli.text.languages import LETTERS_IN_ROW, NAME_OF_LETTERS
+from transformer_cli.text.languages import NAME_OF_LETTERS
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -444,7 +444,7 @@ KINDS: dict[str, NamedKind] = {
         r"|(?<!\w)(?:[A-Za-z]\+\+|[CFJ]\#)(?![\w+#]|\.\w)"  # C++, C#
         # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
-        rf"|{_OPTION}|{_SHORT_OPTION}|{_METHOD}|{LETTERS_IN_ROW}"
+        rf"|{_OPTION}|{_SHORT_OPTION}|{_METHOD}"
         rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
         rf"|%kbd [^%{_NO_CONTROL}]{{1,40}}%|{_KEYS_BY_SPACES}"  # %kbd Ctrl I %, Ctrl Q, Ctrl Shift T, Alt F4
         r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
@@ -537,7 +537,7 @@ KINDS: dict[str, NamedKind] = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|(?:[A-Z]T|PUT|PATCH|DELETE)(?:s| [a-z])|{LETTERS_IN_ROW}|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|(?:[A-Z]T|PUT|PATCH|DELETE)(?:s| [a-z])|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
 SIGN_OF_CODE = re.compile(
