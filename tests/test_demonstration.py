@@ -89,6 +89,39 @@ def test_the_folder_names_no_path_of_a_machine() -> None:
     assert all("\n  root: .\n" in path.read_text(encoding="utf-8") for path in configs)
 
 
+@pytest.mark.parametrize("protects", [False, True])
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("Use -wait to wait for the dog.", "-wait"),
+        ("Use the option -silent now.", "-silent"),
+        ("-h, --help show this help", "-h, --help"),
+        ("-silent\timport silently", "-silent\t"),
+        ("CHAPTER V.", "CHAPITRE V."),
+        ("Chapter II", "Chapitre II"),
+        ("CHAPTER XII. THE RED HOUSE", "CHAPITRE XII. LA MAISON ROUGE"),
+        ("CHAPTER 5", "CHAPITRE 5"),
+        ("CHAPTER II: The Red House", "Chapitre II : la maison rouge"),
+        ("-o FILE  write to it", "-o FILE  "),
+        ("THE {n} DOGS ARE RED", "LES {n} CHIENS SONT ROUGES"),
+        ("Elizabeth II was a queen.", "Elizabeth II "),
+        (r"Not enough\ningredients", "Pas assez\\ningr\u00e9dients"),
+        (r"Read the book\nand the letter.", r"Lis le livre\net la lettre."),
+    ],
+)
+def test_options_roman_numerals_and_written_line_ends_stay(line: str, kept: str, *, protects: bool) -> None:
+    translator = load_translator(ROOT / "docs/demonstration")
+    [found] = replace(translator, protects_spans=protects, reports_lines=False).translate([line])
+    assert kept in found.text
+    assert found.text != line
+
+
+@pytest.mark.parametrize("line", ["--wait  wait for the dog", "--help  show this help"])
+def test_an_option_that_stays_is_no_copied_word(line: str) -> None:
+    [found] = load_translator(ROOT / "docs/demonstration").translate([line])
+    assert not [doubt for doubt in found.doubts if doubt.startswith(LEAVES)]
+
+
 @pytest.mark.parametrize(
     ("line", "copied"),
     [("Made of 100% cotton", "Made"), ("changes saved", "changes"), ("Changes:", "Changes"), ("the table", None)],

@@ -75,6 +75,56 @@ def test_a_letter_that_is_a_word_or_a_part_of_a_name_is_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "numerals"),
+    [
+        ("Chapter V", ["V"]),
+        ("CHAPTER I.", ["I"]),
+        ("Chapter I. The Dog", ["I"]),
+        ("CHAPTER II: The Red House", ["II"]),
+        ("Part I of the book", ["I"]),
+        ("Act IV, Scene ii", ["IV", "ii"]),
+        ("See chapter XL and Vol. XC.", ["XL", "XC"]),
+        ("Chapters I-III", ["I-III"]),
+        ("Elizabeth II was a queen, and so is Henry VIII's daughter.", ["II", "VIII"]),
+        ("Kapitel IX, Chapitre XI, Cap\u00edtulo IV, Capitolo XX", ["IX", "XI", "IV", "XX"]),
+        ("the phase III", ["III"]),
+        ("VII", ["VII"]),
+    ],
+)
+def test_a_roman_numeral_is_a_span(text: str, numerals: list[str]) -> None:
+    spans = find_spans(text)
+    assert span_texts(text, spans) == numerals
+    assert {span.kind for span in spans} == {SpanKind.LETTER}
+    assert not is_plain(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am here, and the part I like is red.",
+        "In this book I read it. Tom and I. The book I and Tom read.",
+        "World War II was a war.",
+        "II est ici.",
+        "The MIX and the CD are DIM.",
+        "Chapter VX, Chapter IIX",
+        "ii. the dog, xi, vi",
+        "Part-II, II.x, /II/",
+    ],
+)
+def test_letters_that_are_no_roman_numeral_are_none(text: str) -> None:
+    assert SpanKind.LETTER not in {span.kind for span in find_spans(text)}
+
+
+def test_a_promise_holds_a_roman_numeral() -> None:
+    text = "Chapter II of Louis XIV"
+    promise = Promise.of(text, find_spans(text))
+    assert promise.is_kept_by("Chapitre II de Louis XIV")
+    assert promise.is_kept_by("Chapitre II, XIVe si\u00e8cle")
+    assert not promise.is_kept_by("Chapitre I de Louis XIV")
+    assert not promise.is_kept_by("Chapitre III de Louis XIV")
+
+
+@pytest.mark.parametrize(
     ("text", "letter"),
     [("Seat 12 A is red.", "A"), ("Open seat 34 B now.", "B"), ("Set it to 5 V.", "V"), ("Go to 7 Y", "Y")],
 )

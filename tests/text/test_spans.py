@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.text import spans as spans_module
 from transformer_cli.text.quotation_marks import plain_quotes, with_pairs_of_quotes, with_written_quotes
 from transformer_cli.text.spans import (
@@ -360,6 +361,42 @@ def found(text: str) -> list[str]:
         ("the day=night, 4x=big and deadbeef", ["4"]),
         ("src/Dog/read_image.cpp.diff, app.js.map", ["src/Dog/read_image.cpp.diff", "app.js.map"]),
         ("It is built with -DUSE_DOG and -DNDEBUG, on -DVD.", ["-DUSE_DOG", "-DNDEBUG"]),
+        (r"Not\nenough\ningredients and\neverything", [r"\n"] * 3),
+        (r"Red\nupdates, two\nitems, a\nuser", [r"\n"] * 3),
+        (
+            r"\nabla, \newline, dir\name, src\note, a\nina, src\never and b\nine",
+            [r"\nabla", r"\newline", r"dir\name", r"src\note", r"a\nina", r"src\never", r"b\nine"],
+        ),
+        ("GET /dogs, POST /dogs/{id} now", ["GET /dogs", "POST /dogs/{id}"]),
+        ("GET https://dogs.org/api", ["GET", "https://dogs.org/api"]),
+        ("Send a PUT request; it has GETs and POSTs.", ["PUT", "GETs", "POSTs"]),
+        ("GET THE DOG, Get it, POST OFFICE", []),
+        ("/weather is red", ["/weather"]),
+        ("/station supporting dogs", ["/station"]),
+        ("/this is red", []),
+        ("/weather is red/", []),
+        ("/Hello there", []),
+        ("TimeMix", ["TimeMix"]),
+        ("HouseMouse is here", []),
+        ("C:>dogcat house.txt", ["C:>dogcat house.txt"]),
+        (r"C:\red dog>", [r"C:\red"]),
+        (r"C:\>dir", [r"C:\>dir"]),
+        ("Type C:>dogcat house.txt now.", ["C:>dogcat house.txt"]),
+        ("Use -wait or -silent; the option -X", ["-wait", "-silent", "-X"]),
+        ("the -no-splash flag, a dog -out <file>", ["-no-splash", "-out <file>"]),
+        ("Run the dog -red -big --wait now.", ["-red -big --wait"]),
+        ("-wait  wait for the dog", ["-wait"]),
+        ("\t-Xnosplash\tno dog", ["-Xnosplash"]),
+        ("-o FILE  write to it", ["-o FILE"]),
+        ("  -x  a frame", ["-x"]),
+        ("-x show this help", ["-x"]),
+        ("-h, --help  show it", ["-h", "--help"]),
+        ("-Hello, how are you?", []),
+        ("-yes, I do. -ing is an ending.", []),
+        ("- item\n-Anna is here", []),
+        ("The dog -a big one- is red -but not old.", []),
+        ("with -this is odd- the dog, the -big one- here", []),
+        ("a well-known -5", ["-5"]),
         ("IF (WIN32), if (USE_DOG), if (NATO) comes", ["IF (WIN32)", "if (USE_DOG)"]),
         ('set(DOG_C_FLAGS "-std=c99"), set(the red dog)', ['set(DOG_C_FLAGS "-std=c99")']),
         ("ADD_DOG( dog PUBLIC ) and USE_DOG (a red dog)", ["ADD_DOG( dog PUBLIC )", "USE_DOG"]),
@@ -618,3 +655,12 @@ def test_a_space_of_html_stands_between_words() -> None:
         assert (span.kind, span.start) == (SpanKind.TAG, 1)
     [span] = find_spans("I&copy;can")
     assert span.kind is SpanKind.WORD
+
+
+def test_a_promise_of_a_line_end_is_kept_before_words_that_hide_it() -> None:
+    text = r"The dog\nis red, dir\name."
+    promise = Promise.of(text, find_spans(text))
+    assert promise.is_kept_by(r"Le chien\nest rouge, dir\name.")
+    assert not promise.is_kept_by(r"Le chien est rouge, dir\name.")
+    assert not promise.is_kept_by(r"Le chien\nest\nrouge, dir\name.")
+    assert not promise.is_kept_by(r"Le chien\nest rouge, dir name.")

@@ -51,6 +51,7 @@ from transformer_cli.text.quotation_marks import (
     with_pairs_of_quotes,
     with_written_quotes,
 )
+from transformer_cli.text.roman_numerals import roman_numerals
 from transformer_cli.text.sentences import (
     DASH,
     Sentence,
@@ -132,8 +133,8 @@ class LineForm:
                     spans=tuple(self._spans(sentence.text)) if self.protects else (),
                     range_index=range_index,
                 )
-                if self.keeps_layout and not source_text.spans:
-                    source_text = self._as_read(source_text, is_label=is_label)
+                if self.keeps_layout:
+                    source_text = self._as_read(source_text, is_label=is_label and not source_text.spans)
                 texts.append(source_text)
         return SplitLine(line.text, text, written_quotes, spans, ranges, texts)
 
@@ -154,6 +155,13 @@ class LineForm:
                 marked = text  # the full stop belongs to a term
             finished.append((marked.upper() if source_text.written.isupper() else marked, score))
         return with_alternatives(translation, finished)
+
+    def finished_around_spans(self, source_text: SourceText, translation: Translation) -> Translation:
+        """The translation of a text with protected spans, in capital letters if its source was read in small ones."""
+        if not source_text.written:
+            return translation
+        texts = [(self._changed_outside_spans(text, str.upper), score) for text, score in translation.alternatives]
+        return with_alternatives(translation, texts)
 
     def join(self, line: SplitLine, translations: Sequence[Translation]) -> Translation:
         """The translation of a line from those of its texts, with everything around them."""
@@ -211,8 +219,13 @@ class LineForm:
     def _as_read(self, source_text: SourceText, *, is_label: bool) -> SourceText:
         """The text as the model reads it best: one in capitals in small letters, a label with a full stop."""
         written = as_read = source_text.text
-        if written.isupper() and (is_label or self._is_read_in_small_letters(written)):
+        words = masked(written, source_text.spans, " ") if source_text.spans else written
+        if words.isupper() and (is_label or self._is_read_in_small_letters(words)):
             as_read = self.pipeline.in_small_letters(written)
+            if len(as_read) != len(written) and source_text.spans:
+                return source_text
+            for span in source_text.spans:
+                as_read = as_read[: span.start] + written[span.start : span.end] + as_read[span.end :]
         if is_label:
             as_read += "."  # many models have seen a word by itself only so
         if as_read == written:
@@ -227,8 +240,11 @@ class LineForm:
         return terms == [term.target for term in self._required_terms(in_sentence_case(text))]
 
     def _has_long_known_words(self, text: str) -> bool:
-        """Whether training has seen all words of a text, and none is as short as most abbreviations."""
-        seen, words = self.pipeline.seen_words, text.split()
+        """Whether training has seen all words of a text, but its numbers, and none is as short as most abbreviations."""
+        seen, rest = self.pipeline.seen_words, text
+        for start, end in roman_numerals(text):
+            rest = rest[:start] + " " * (end - start) + rest[end:]
+        words = [word.rstrip(_SENTENCE_ENDS) for word in rest.split() if has_letter(word)]
         return seen is not None and all(len(word) >= _FEWEST_LETTERS_OF_WORD and word in seen for word in words)
 
     def _visible(self, text: str) -> str:
@@ -448,7 +464,7 @@ def translated_with_spans(translator: "Translator", texts: Sequence[SourceText],
                 results[index] = form.finished(texts[index], translations[0])
             else:
                 sentence.answer(translations)
-                results[index] = sentence.result
+                results[index] = sentence.result and form.finished_around_spans(texts[index], sentence.result)
     return [result for result in results if result is not None]
 
 

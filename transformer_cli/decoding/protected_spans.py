@@ -25,7 +25,16 @@ from transformer_cli.text.languages import num_content_words, primary_language
 from transformer_cli.text.normalization import has_letter, has_word, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
-from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts, spans_at_words, with_code
+from transformer_cli.text.spans import (
+    Span,
+    SpanKind,
+    find_spans,
+    masked,
+    span_texts,
+    spans_at_words,
+    with_code,
+    without_breaks_of,
+)
 from transformer_cli.text.units import has_other_units, with_units
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
@@ -67,8 +76,8 @@ class Promise:
 
     def is_kept_by(self, text: str) -> bool:
         """Whether a translation holds each span exactly as often as the source, and no invented one."""
-        found: Counter[str] = Counter()
-        is_number: dict[str, bool] = {}
+        text, found = without_breaks_of(text, self.counts)
+        is_number = dict.fromkeys(found, False)
         spans = find_spans(text)
         # A command or smiley counts where the source has it; a translation invents none of them.
         whole = with_code(text, spans)
@@ -80,7 +89,7 @@ class Promise:
             span_text = text[span.start : span.end]
             found[span_text] += 1
             is_number[span_text] = span.kind is SpanKind.NUMBER
-        for name in self.counts:  # a word in quotation marks is a span for its source alone
+        for name in self.counts:  # a word in quotation marks, or an option, may be a span in its source alone
             if name not in found:
                 found[name] = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text)) if has_letter(name) else 0
                 is_number[name] = False
@@ -88,7 +97,7 @@ class Promise:
             return False
         # At the beginning of a sentence, a small letter is a capital one.
         if any(
-            len(re.findall(rf"(?<![^\W_])[{letter}{letter.upper()}](?![^\W_])", text)) < count
+            len(re.findall(rf"(?<![^\W_])(?:{letter}|{letter.upper()})(?!(?!e(?![^\W_]))[^\W_])", text)) < count
             for letter, count in self.letters.items()
         ):
             return False

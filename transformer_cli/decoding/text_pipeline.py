@@ -58,6 +58,7 @@ from transformer_cli.text.normalization import (
     without_line_breaks,
 )
 from transformer_cli.text.quotation_marks import starts_with_lone_quote, unseen_names_in_quotes
+from transformer_cli.text.roman_numerals import with_roman_numerals_of
 from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
@@ -253,7 +254,7 @@ class TextPipeline:
             num_small, num_large = (len(tokenizer.encode(f"x {each}")) for each in (small, large))
             return large if num_large < num_small else small
 
-        return _SMALL_WORD.sub(spelled, in_sentence_case(text))
+        return with_roman_numerals_of(text, _SMALL_WORD.sub(spelled, in_sentence_case(text)))
 
     def unseen_words(self, translation: Translation) -> tuple[str, ...]:
         """The words of the source of a translation that training has not seen, and whose translations are therefore guesses.

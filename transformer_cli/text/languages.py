@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 
 from transformer_cli.config import Direction
 from transformer_cli.process.errors import UsageError
+from transformer_cli.text.roman_numerals import NOT_INSIDE_WORD, ROMAN, is_roman_numeral
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""
@@ -584,9 +585,11 @@ def _codes_in_locale(locale: str) -> dict[str, str]:
 # Letters by themselves that name something, such as a key, an option, a grade or a vitamin: they stay in a translation.
 # No language is given. So a letter that is a word of some language, such as I, A or E, counts only where no such word can stand.
 
-LETTER_ALONE = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])(?:[A-Zbfgpqrx]|[cdhj-nstvwz](?=[!?\u2026)\]\"']*\Z))(?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
+_LETTER_ALONE = r"(?:[A-Zbfgpqrx]|[cdhj-nstvwz](?=[!?\u2026)\]\"']*\Z))(?![\w'\u2019&/@#$%\\+*~^=<>{}|-]|\.[\w-]|:\S)"
 """A capital letter of Latin script that touches no other word, or a small one that is a word of no language: at the end of a text a consonant is none."""
-_LETTER_ALONE = re.compile(LETTER_ALONE)
+NAME_OF_LETTERS = rf"{NOT_INSIDE_WORD}(?:{ROMAN}|{_LETTER_ALONE})"
+"""What may name something, see `names_something`: a letter, or a Roman numeral."""
+_NAME_OF_LETTERS = re.compile(NAME_OF_LETTERS)
 # Of a small letter at the end of a text: *Welcome to v*, where a program writes a version behind it.
 _LAST = re.compile(r"[.!?\u2026)\]\"']*")
 _SMALL_WORDS_BEFORE = re.compile(r"(?<!\w)(?:to|in|at|of|by|with|from|for|on|is|version|release) \Z", re.IGNORECASE)
@@ -636,11 +639,16 @@ _JOINED_KEYS = re.compile(r"(?<!\w)(?:(?:Ctrl|Strg|Cmd) \w|(?:Alt|Shift) [A-Z])"
 
 
 def has_letter_as_name(text: str) -> bool:
-    """Whether a text has a letter that names something, or keys that a space joins."""
+    """Whether a text has a letter that names something, a Roman numeral, or keys that a space joins."""
     return (
-        any(is_letter_as_name(text, match.start()) for match in _LETTER_ALONE.finditer(text))
+        any(names_something(text, *match.span()) for match in _NAME_OF_LETTERS.finditer(text))
         or _JOINED_KEYS.search(text) is not None
     )
+
+
+def names_something(text: str, start: int, end: int) -> bool:
+    """Whether text[start:end] is a letter by itself that names something, or a Roman numeral."""
+    return is_roman_numeral(text, start, end) or (end == start + 1 and is_letter_as_name(text, start))
 
 
 def is_letter_as_name(text: str, place: int) -> bool:

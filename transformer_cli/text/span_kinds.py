@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from transformer_cli.text.languages import LETTER_ALONE
+from transformer_cli.text.languages import NAME_OF_LETTERS
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -20,7 +20,7 @@ class SpanKind(Enum):
     NUMBER = "number"
     """Digits: many models copy them, and those that are copied wrongly are repaired."""
     LETTER = "letter"
-    """A capital letter that names something, such as a key: many models copy it, and a name takes its place in others."""
+    """A capital letter that names something, such as a key, or a Roman numeral: many models copy it, and a name takes its place in others."""
 
 
 class NamedKind(NamedTuple):
@@ -78,6 +78,11 @@ SPECIFICATION_AT_WORD = re.compile(
     rf"|(?<=[^\W\d_])%(?:\d{{1,3}}\$)?{_SPECIFICATION}(?![A-Za-z])"
 )
 """A specification of printf directly before or behind a letter, with or without its number, as in %1$sdog."""
+# The rest of names that begin with n and a vowel, as in dir\name, \newline, \textbf{\nu}; no other name is likely behind a word: Red\napples.
+_REST_OF_N = (
+    "a(?:bla|di|me|m|no|nc|r[cr]|sa|sh|t|v)|e(?:ar|at|bu|c[ek]|ed|g|igh|o|r[fmov]|s|t|u|ver(?!y)|w|x[tu])|i(?:ce|ch|ck|col|d|gh|k|l|n[aejo]|tr|x)"
+    "|o(?:a|b(?!j)|d|de|i|limits|m|n[eui]|r(?!a\\w|d)|s|t[aei]|thing|v[aei](?!r)|w(?!n))|u[cdlmt]"
+)
 # What stands behind \n, \r or \t: no letter, a capital letter, a frequent word, or a letter that no name has there. So dir\name and
 # \textbf have none, and red\nand has one.
 _BEHIND_ESCAPE = (
@@ -86,6 +91,7 @@ _BEHIND_ESCAPE = (
         rf"|(?<={letter})[{others}](?!\w*(?:\\(?![nrt])|\.\w))"
         for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
     )
+    + rf"|(?<=n)(?!{_REST_OF_N})[aeiou][a-z]{{2}}(?!\w*(?:\\(?![nrt])|\.\w))"
 )
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
 # Behind a full stop whose space is missing, as in closed.the; so are e.g. and p.es.
@@ -145,11 +151,31 @@ _NAME_WITH_CAPITALS = (
     r"|(?<![\w@#.\\/-])(?!(?:Mc|Mac|Fitz|Van|Von|Al|El|Ben|Des|Del|Der|Den|Ter)[A-Z])"
     rf"(?:[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{2,9}}"  # NameOfThing
     rf"|[A-Z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?!\w)"  # GitHub
+    rf"|\A[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{1,9}}\Z"  # TimeMix, a heading
 )
 # Behind the equals sign of an option.
 _VALUE = r"[^\s,;()\[\]\"'<>`{}]{0,98}[^\s.,;:!?()\[\]\"'<>`{}]"
 # Behind its colon; a word stands there in a sentence whose space is missing, too: "-Anna:come".
 _VALUE_BEHIND_COLON = r"(?:\d[\w.]{0,40}(?<!\.)|\[[\w/|-]{1,60}\]|(?:on|off|true|false|yes|no|none|all|auto)(?!\w))"
+# Before and behind an option with one dash in a sentence, where no dash of prose stands.
+_WORDS_BEFORE_OPTION = (
+    "use Use using Using with With the The and or pass Pass add Add specify Specify option options flag flags switch argument parameter"
+    " opzione opci\u00f3n Option Parameter Schalter param\u00e8tre parametro par\u00e1metro"
+)
+_BEFORE_OPTION = "|".join(rf"(?<=\b{word} )" for word in re.findall(r"\w+", _WORDS_BEFORE_OPTION))
+_NAME_OF_OPTION = r"[A-Za-z][A-Za-z0-9]{1,40}(?:[-_.][A-Za-z0-9]{1,40}){0,9}"
+_VARIABLE = r"(?:[A-Z][A-Z0-9_]{1,40}|<[\w-]{1,40}>|\[[\w<>|-]{1,40}\])"
+# With one dash. Those of prose enclose words, or stand at the beginning of what somebody says.
+_SHORT_OPTION = (
+    # -h, --help
+    r"(?<![^\s(\[\"'\u00ab\u201c\u2018/|>])-[A-Za-z0-9](?=, ?--[a-z])"
+    # In a list of options: -wait  waits for the dog; -o FILE  writes to FILE; -x a frame
+    rf"|(?<!\S)-(?:{_NAME_OF_OPTION}|[A-Za-z0-9])(?=(?: {_VARIABLE})?(?: ?\t| {{2,}}\S))(?: {_VARIABLE})?"
+    r"|(?<![^\n])-[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ](?= [a-z])"
+    # Use -wait; the -silent option; -wait -silent. Names without a vowel are of the kind "command".
+    rf"|(?:{_BEFORE_OPTION})-(?!(?:{_NOT_DOTTED})(?!\w))(?=[\w.-]{{0,60}}[aeiouyA-Z]){_NAME_OF_OPTION}(?![\w'\u2019-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]-(?:[\s.,;:!?]|\Z))"
+    rf"|(?<=[\w,(] )-(?:{_NAME_OF_OPTION}|[a-z])(?:(?: --?{_NAME_OF_OPTION}){{1,9}}(?![\w-])| <[\w-]{{1,40}}>|(?= (?:option|flag|switch|argument|parameter)s?(?!\w)))"
+)
 # An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."
 _OPTION = (
     rf"(?<![^\s(\[\"'\u00ab\u201c\u2018/|])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:={_VALUE}|:{_VALUE_BEHIND_COLON})?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
@@ -207,6 +233,25 @@ _CALL_OF_BUILD = (
     rf"(?<![\w.])(?:(?:IF|ELSEIF|WHILE|UNLESS) ?\((?:NOT )?[A-Z][A-Z0-9_]{{2,40}}\)"
     rf"|(?:if|elseif|while) ?\( ?!?(?:NOT )?(?:{_CONSTANT}|[A-Z]{{2,20}}\d{{1,4}}) ?\)"
     rf"|{_CONSTANT}\([^()\n]{{1,200}}\)|[A-Za-z_]\w{{1,48}}\( ?(?:{_CONSTANT}|\$\{{\w{{1,60}}\}})(?: [^()\s]{{1,99}}){{0,9}} ?\))(?!\w)"
+)
+# A method of HTTP and its path: GET /dogs, a POST request; POSTs
+_METHOD = (
+    r"(?<![\w/-])(?:(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?: /(?:[\w./{}:?=&%@~+*-]{0,200}[\w/}*])?(?![\w/])|(?= https?://)"
+    r"|(?= (?:requests?|methods?|endpoints?|calls?)(?!\w)))|(?:GET|POST|PUT|PATCH|DELETE)s(?![\w-]))"
+)
+# An endpoint before what a sentence says of it. Subtitles have lines in italics behind such a sign.
+_SAID_OF_ENDPOINT = (
+    "is|are|has|can|will|must|should|supports|supporting|returns?|returning|endpoint|route|command|accepts?|accepting|handles?|shows?|lists?|requires?|takes?"
+    "|gives?|gets?|sends?|page|path"
+)
+_ENDPOINT = (
+    rf"(?<![^\n])/(?!(?:{_NOT_DOTTED}|what|where|when|why|who|how|there|everything|nothing|everyone|someone|somebody|nobody)(?!\w))[a-z][a-z0-9_-]{{2,98}}"
+    rf"(?=,? (?:{_SAID_OF_ENDPOINT})(?!\w)|:? [\u2013\u2014-] )(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
+)
+# A command behind the prompt of DOS: a whole line, or in a sentence with the names of its files.
+_COMMAND_OF_DOS = (
+    rf"(?<![^\n])[A-Za-z]:(?:\\[^\s<>|\"*?]*)?>(?=[\w.\\/])[^{_NO_CONTROL}]*"
+    r"|(?<!\w)[A-Z]:(?:\\[^\s<>|\"*?]*)?>\w[\w\\/.-]*(?: [\w\\/-]+\.\w{2,4}(?!\w)){0,9}"
 )
 # With a low line, capital letters or square brackets: the words of hund=dog are a list of words.
 _NAME_OF_SETTING = (
@@ -335,7 +380,7 @@ KINDS: dict[str, NamedKind] = {
     "path": NamedKind(
         SpanKind.WORD,
         (
-            rf"(?<![\w\\])[A-Za-z]:\\{_FOLDERS_OF_WINDOWS}[^\s<>|\"*?]*"  # C:\Users\me, C:\My Files\me
+            rf"{_COMMAND_OF_DOS}|(?<![\w\\])[A-Za-z]:\\{_FOLDERS_OF_WINDOWS}[^\s<>|\"*?]*"  # C:\Users\me, C:\My Files\me
             rf"|(?<![\w\\/.:-])[A-Za-z]:/(?:{_FOLDERS_OF_WINDOWS}[\w$%(~][^\s<>|\"*?]*|(?<=[A-Z]:/)(?=[\s.,;!?)]|\Z))"  # C:/data, C:/
             rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
             r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/*-]*"  # ~/x, ./x, ../*.x
@@ -343,7 +388,7 @@ KINDS: dict[str, NamedKind] = {
             rf"|(?<=\}})/[\w.-]{{1,99}}{_QUERY}|(?<=[\w}}])[?&]{_PAIR_OF_QUERY}(?:&{_PAIR_OF_QUERY}){{0,20}}"  # behind {{url}}, index.php
             # /help, a command of a chat, but not in Enable (1) /disable (0); in subtitles, a line in italics begins so, or stands between two slashes.
             rf"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])(?!(?<=\([01]\) )/[a-z]+ \([01]\))/[a-z][a-z0-9_-]{{2,98}}(?::{_VALUE_BEHIND_COLON}(?![\w/])|(?![\w/.]))(?![^/{_NO_CONTROL}]{{0,200}}[^/\s{_NO_CONTROL}]/(?:\s|\Z))"
-            r"|\A/[a-z][a-z0-9_-]{2,98}(?=\s*\Z)"
+            rf"|\A/[a-z][a-z0-9_-]{{2,98}}(?=\s*\Z)|{_ENDPOINT}"
             rf"|(?<![\w.~/-])(?:[\w.-]{{1,99}}/){{0,9}}[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?:\.(?:{_SECOND_ENDINGS}))?(?:\#[A-Za-z0-9][\w.-]{{0,98}})?(?![\w-])"  # report.pdf, main.cpp.diff, word/document.xml#part
             # Headers, templates of a build and the like; at the end also *.go and *.m
             rf"|(?<![\w.~/@-])(?:[\w.-]{{1,99}}/){{0,9}}(?=[\w-]{{0,98}}[A-Za-z])(?:[\w-]{{2,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_PROGRAM_ENDINGS})"
@@ -393,7 +438,7 @@ KINDS: dict[str, NamedKind] = {
         rf"|{_BASES}"
         # Frequent ions, and all with raised signs: Na+, Ca\u00b2\u207a, SO\u2084\u00b2\u207b
         rf"|(?<![\w+])(?:H|H3O|K|Li|Na|NH4|Ag|Cu|Cs)\+(?![\w+])|(?<!\w)(?:[A-Z][a-z]?[\u2080-\u2089]{{0,2}}){{1,8}}[{_RAISED}]{{0,2}}[\u207a\u207b]"
-        rf"|{_OPTION}"
+        rf"|{_OPTION}|{_SHORT_OPTION}|{_METHOD}"
         rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|\+[/\\,.;'\"=*\[\]](?=[\s)\]'\"<.,;:]|\Z)|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
         rf"|%kbd [^%{_NO_CONTROL}]{{1,40}}%|{_KEYS_BY_SPACES}"  # %kbd Ctrl I %, Ctrl Q, Ctrl Shift T, Alt F4
         r"|(?<![\w.-])(?=\d[0-9a-f]{0,38}[a-f])[0-9a-f]{7,40}(?![\w-])"  # of a commit: 6b5f572c
@@ -437,8 +482,8 @@ KINDS: dict[str, NamedKind] = {
             rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
         ),
     ),
-    # Of those that its pattern finds, the ones that name something: `languages.is_letter_as_name`.
-    "letter": NamedKind(SpanKind.LETTER, LETTER_ALONE),
+    # Of those that its pattern finds, the ones that name something: `languages.names_something`.
+    "letter": NamedKind(SpanKind.LETTER, NAME_OF_LETTERS),
     # Commands and options, calls, settings: words for programs that a text of people seldom has.
     "command": NamedKind(
         SpanKind.WORD,
@@ -486,7 +531,7 @@ KINDS: dict[str, NamedKind] = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|[ACGTU]{{6}}|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|[ACGTU]{{6}}|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|(?:[A-Z]T|PUT|PATCH|DELETE)(?:s| [a-z])|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
 SIGN_OF_CODE = re.compile(

@@ -3,10 +3,16 @@
 import functools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from transformer_cli.text.languages import frequent_words, has_letter_as_name, is_letter_as_name, is_plain
+from transformer_cli.text.languages import (
+    frequent_words,
+    has_letter_as_name,
+    is_plain,
+    names_something,
+)
 from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.span_kinds import KINDS, SIGN_OF_CODE, SPAN_SIGN
 from transformer_cli.text.span_kinds import SpanKind as SpanKind
@@ -143,6 +149,24 @@ def written_breaks(text: str, spans: Sequence[Span]) -> list[Span]:
     ]
 
 
+def without_breaks_of(text: str, spans: Collection[str]) -> tuple[str, Counter[str]]:
+    """A text with spaces in place of those written line ends that are among some spans, and how often each of them stands there.
+
+    Before the words of another language they look like names, as in chien\\nest. A line end inside another one of the spans stays.
+    """
+    found: Counter[str] = Counter()
+
+    def without(match: re.Match[str]) -> str:
+        if _WRITTEN_BREAK.fullmatch(match[0]) is None:
+            return match[0]
+        found[match[0]] += 1
+        return " " * len(match[0])
+
+    if any(map(_WRITTEN_BREAK.fullmatch, spans)):
+        text = re.sub("|".join(map(re.escape, sorted(spans, key=len, reverse=True))), without, text)
+    return text, found
+
+
 def masked(text: str, spans: Sequence[Span], sign: str) -> str:
     """The text with `sign` in place of each character of a span; its length is the same."""
     pieces, place = [], 0
@@ -158,7 +182,7 @@ def _spans(text: str, place: int = 0) -> Iterator[Span]:
         start, end, kind = match.start(), match.end(), match.lastgroup
         if kind in ("address", "path"):
             end = _without_closing_marks(text, start, end)
-        elif kind == "letter" and not is_letter_as_name(text, start):
+        elif kind == "letter" and not names_something(text, start, end):
             place = end
             continue
         elif kind == "name" and text[end - 1] == "*":

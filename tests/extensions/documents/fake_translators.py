@@ -25,6 +25,7 @@ class WordByWord:
     languages: Direction = EN_IT
     joins: str = " "
     """What stands between two words of a translation."""
+    read_words: frozenset[str] = frozenset()
 
     def sentences(self, text: str) -> list[Sentence]:
         sentences, place = [], 0
@@ -36,6 +37,9 @@ class WordByWord:
 
     def knows(self, text: str) -> bool:
         return False
+
+    def has_read(self, word: str) -> bool:
+        return word in self.read_words
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         return [self._answer(asked.text) for asked in texts]

@@ -94,6 +94,57 @@ def test_in_a_label_of_qt_a_key_is_inside_a_word_of_small_letters() -> None:
     assert not any(without_mnemonic(text, is_of_qt=True) for text in ("drag&drop", "R&D", "q&a", "b&w", "too_lbar"))
 
 
+READ = {
+    "save",
+    "all",
+    "find",
+    "next",
+    "windows",
+    "close",
+    "show",
+    "house",
+    "file",
+    "name",
+    "filename",
+    "in",
+    "put",
+    "input",
+    "user",
+    "id",
+    "scan",
+}
+
+
+@pytest.mark.parametrize(
+    ("label", "without"),
+    [
+        ("Save a_ll", "Save all"),
+        ("Find ne_xt...", "Find next..."),
+        ("Close wind_ows", "Close windows"),
+        ("Stop sca_nning", "Stop scanning"),
+        ("Show hou&se", "Show house"),
+        ("Show wind&ows", "Show windows"),
+        ("The file_name", None),
+        ("Show in_put", None),
+        ("Set user_id", None),
+        ("Set cfg_xml", None),
+        ("Show black&white", None),
+        ("hou_se", None),
+    ],
+)
+def test_a_mark_inside_a_word_that_training_has_read_is_no_sign_of_a_name(label: str, without: str | None) -> None:
+    found = without_mnemonic(label, READ.__contains__)
+    assert (found and found[0]) == without
+
+
+def test_a_label_with_a_mark_inside_a_later_word_is_translated_and_marked() -> None:
+    text = HEADER + 'msgid "Save fi_le"\nmsgstr ""\n\nmsgid "Save my_file"\nmsgstr ""\n'
+    words = {"Save": "Salva", "file": "archivio"}
+    translator = WordByWord(lambda word: words.get(word, word), read_words=frozenset(["file", "save"]))
+    found = polib.pofile(done(read_po(text.encode()), translator).data.decode())
+    assert [entry.msgstr for entry in found] == ["_Salva archivio", "Salva my_file"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("label", "mnemonic", "language", "marked"),

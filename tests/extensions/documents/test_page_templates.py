@@ -55,6 +55,26 @@ def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str)
 
 
 @pytest.mark.parametrize(
+    "block",
+    [
+        "{{% block {} %}}red{{% endblock %}}",
+        "{{%- block {} -%}}red house{{%- endblock {} -%}}",
+        '{{block name="{}"}}red{{/block}}',
+        '{{{{define "{}"}}}}red{{{{end}}}}',
+        '{{{{#block "{}"}}}}red{{{{/block}}}}',
+        "@section('{}')red @endsection",
+    ],
+)
+def test_a_block_whose_name_says_that_its_value_is_for_a_program_stays(block: str) -> None:
+    for name in ("id", "body_class", "href", "lang", "pageUrl", "bodyclass"):
+        assert upper(f"<p>Hello</p>{block.format(name, name)}") == f"<p>HELLO</p>{block.format(name, name)}"
+    for name in ("title", "content", "video"):
+        assert upper(block.format(name, name)) == block.format(name, name).replace("red", "RED").replace(
+            "house", "HOUSE"
+        )
+
+
+@pytest.mark.parametrize(
     "comment",
     [
         "{# a <b>red</b>\n car #}",

@@ -365,6 +365,9 @@ class Capitals:
     def knows(self, text: str) -> bool:
         return False
 
+    def has_read(self, word: str) -> bool:
+        return False
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         return [AnsweredText(asked.text.upper()) for asked in texts]
 

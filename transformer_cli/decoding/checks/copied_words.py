@@ -15,7 +15,7 @@ from transformer_cli.decoding.engine import Request
 from transformer_cli.decoding.translation import Translation
 from transformer_cli.text.languages import frequent_words, is_plain, primary_language, small_words
 from transformer_cli.text.sentences import ends_sentence
-from transformer_cli.text.spans import find_spans, masked
+from transformer_cli.text.spans import find_spans, masked, span_texts
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
@@ -49,8 +49,13 @@ def _copies(translator: "Translator", translation: Translation) -> Iterator[str]
         return
     if ends_sentence(source) or primary_language(languages.source) not in _ALONE:
         return
-    text = source if is_plain(source) else masked(source, find_spans(source), "0")
-    written = {word.casefold() for word in _ANY_WORD.findall(translation.text)}
+    text, written_text = source, translation.text
+    if not is_plain(source):
+        spans = find_spans(source)
+        text = masked(source, spans, "0")
+        for span in span_texts(source, spans):
+            written_text = written_text.replace(span, "0", 1)
+    written = {word.casefold() for word in _ANY_WORD.findall(written_text)}
     left_out = frequent_words(primary_language(languages.source)) | small_words(primary_language(languages.target))
     words = [*_WORD.finditer(text)]
     is_heading = not any(word[0].islower() for word in words)

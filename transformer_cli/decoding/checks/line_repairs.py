@@ -47,7 +47,7 @@ from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import has_letter, without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import mark_without_partner, plain_quotes, with_pairs_of_quotes
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, has_odd_case, with_final_mark_of
-from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
+from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign, span_texts
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
@@ -287,8 +287,8 @@ def _with_odd_case(
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if (has_odd_case(line.text) or translator.pipeline.is_title(line.text))
         and not (line.prefix or found.terms)
-        and not find_spans(line.text)
         and (small := translator.pipeline.in_small_letters(line.text)) != line.text
+        and _has_only_numbers(line.text, small)
     }
     named = dict(zip(odd, with_copied_words(translator, [translations[place] for place in odd]), strict=True))
     read = {
@@ -311,6 +311,14 @@ def _with_odd_case(
         if len(doubts) < num_before + before.is_untranslated and not found.is_untranslated:
             mended[place] = replace(found, source=lines[place].text, is_repaired=True, doubts=doubts)
     return mended
+
+
+def _has_only_numbers(line: str, small: str) -> bool:
+    """Whether a line has no protected spans but numbers and letters that its form in small letters has, too."""
+    spans = find_spans(line)
+    return {span.kind for span in spans} <= {SpanKind.NUMBER, SpanKind.LETTER} and span_texts(
+        line, spans
+    ) == span_texts(small, find_spans(small))
 
 
 # Lines that lose signs are translated again without them, and the signs are put back: beside the words that are linked to their

@@ -1,7 +1,7 @@
 """Mnemonics: the mark of the key in a label of a program, such as &File, _Cancel and Cancel(&C), taken out and put in again."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ _LETTERS_AT_END = re.compile(r"[^\W_]*\Z")
 _SHORT_PART = 3
 # Of English, the language of most labels of Qt; "b&w" and "m&m" are none.
 _SHORTEST_WORDS = frozenset(["as", "at", "by", "do", "go", "if", "in", "is", "it", "no", "of", "on", "or", "to", "up"])
+# Behind a mark, letters with which no word and hardly a name of a program begins: sca_nning
+_INSIDE_WORD = re.compile(r"(?:([b-df-hj-np-tv-z])\1|ck|mb|n[dgkt]|r[dkt])[a-z]*[aeiouy][a-z]")
 
 
 class Mnemonic(NamedTuple):
@@ -35,10 +37,14 @@ class Mnemonic(NamedTuple):
     """Whether it stands in brackets behind the label."""
 
 
-def without_mnemonic(label: str, *, is_of_qt: bool = False) -> tuple[str, Mnemonic] | None:
+def without_mnemonic(
+    label: str, is_word: Callable[[str], bool] = lambda word: False, *, is_of_qt: bool = False
+) -> tuple[str, Mnemonic] | None:
     """A label without the mark of its key, and the mark; None if it has none, or several signs that could be one.
 
     Args:
+        is_word: whether letters are known to be a word. A sign inside one of small letters marks a key of it: Save a_ll. A name of a
+            program has words on both sides of the sign: file_name.
         is_of_qt: whether every & that is not doubled is such a mark, but for those that join two words: drag&drop.
     """
     if len(label) > _LONGEST_LABEL or ("&" not in label and "_" not in label):
@@ -55,7 +61,7 @@ def without_mnemonic(label: str, *, is_of_qt: bool = False) -> tuple[str, Mnemon
     place = match.start("sign") if match["sign"] else match.start("inner_sign")
     if label.count(sign) != 1 or _is_inside_span(label, place, sign):
         return None
-    if match["inner_sign"] and not (key.islower() and _is_inside_one_word(label, place, is_of_qt)):
+    if match["inner_sign"] and not (key.islower() and _is_inside_one_word(label, place, is_word, is_of_qt)):
         return None  # black&white, R&D, GM_cookie
     if sign == "_" and match["sign"] and not (key.isupper() or " " in label.strip()):
         return None  # _id
@@ -120,16 +126,28 @@ class KeysOfLabels:
         self._source_keys.add(key)
 
 
-def _is_inside_one_word(label: str, place: int, is_of_qt: bool) -> bool:
-    """Whether a sign inside a word marks a key of it: E&xit, e&xit, in labels of Qt too&lbar and u&p; GM_cookie and m&m are names."""
+def _is_inside_one_word(label: str, place: int, is_word: Callable[[str], bool], is_of_qt: bool) -> bool:
+    """Whether a sign inside a word marks a key of it: E&xit, e&xit, a_ll, in labels of Qt too&lbar and u&p; GM_cookie and m&m are names."""
     before, after = _LETTERS_AT_END.search(label[:place]), _LETTERS.match(label, place + 1)
     first, second = (found[0] if found else "" for found in (before, after))
     if first[:1].isupper():
         return first[1:] == first[1:].lower()
+    if (label[place] == "&" or " " in label.strip()) and _are_of_word(first, second, is_word):
+        return True
     shorter, longer = sorted((len(first), len(second)))
     is_likely = shorter <= _SHORT_PART if is_of_qt else len(first) == 1
-    is_word = longer > 1 or (is_of_qt and first + second in _SHORTEST_WORDS)
-    return label[place] == "&" and is_likely and is_word
+    is_long = longer > 1 or (is_of_qt and first + second in _SHORTEST_WORDS)
+    return label[place] == "&" and is_likely and is_long
+
+
+def _are_of_word(first: str, second: str, is_word: Callable[[str], bool]) -> bool:
+    """Whether two parts of small letters are one word, and not both words of a name."""
+    if not (first + second).islower() or len(first + second) < _SHORT_PART:
+        return False
+    are_words = [(len(part) >= _SHORT_PART or part in _SHORTEST_WORDS) and is_word(part) for part in (first, second)]
+    if is_word(first + second):
+        return not all(are_words)
+    return not any(are_words) and _INSIDE_WORD.match(second) is not None
 
 
 def _is_inside_span(label: str, place: int, sign: str) -> bool:
@@ -137,5 +155,5 @@ def _is_inside_span(label: str, place: int, sign: str) -> bool:
     for span in find_spans(label):
         if span.start <= place < span.end:
             text = label[span.start : span.end]
-            return not (sign == "_" and text.replace("_", "", 1).isalpha() and text[0].isupper())
+            return not (sign == "_" and text.replace("_", "", 1).isalpha())
     return False

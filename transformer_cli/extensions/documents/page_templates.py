@@ -63,6 +63,19 @@ _CODE_OF_COMMAND = (
     rf"|\{{\{{[<%]\s*+(?P<shortcode>{COMMANDS_WITH_CODE})(?![\w-])(?>.*?(?=\{{\{{|\}}\}}|\Z))\}}\}}(?>.*?(?=\{{\{{[<%]\s*+/?(?P=shortcode)\b|\Z))"
     r"\{\{[<%]\s*+/\s*+(?P=shortcode)\s*+[>%]\}\}"
 )
+# A block whose name says that its value is for a program: {% block id %}welcome{% endblock %}
+_NAME_OF_VALUE = (
+    r"['\"]?(?:(?:\w{1,40}[-_])?(?:id|class(?:es)?|href|src|lang|url|uri|dir|charset|rel|attrs?|attributes|css|js|scripts?|styles?|stylesheets?|robots|locale|slug)"
+    r"|(?:body|html|page|main|nav|container)(?:id|class)|\w{1,40}(?:Id|Class|Href|Src|Url|Lang))['\"]?"
+)
+_NO_TAG = r"[^<>{}%]{0,300}"
+_BLOCK_OF_VALUE = (
+    rf"\{{%-?\s*+block\s+{_NAME_OF_VALUE}\s*+-?%\}}{_NO_TAG}\{{%-?\s*+endblock\b[^%{{}}]{{0,60}}%\}}"
+    rf"|\{{block\s+(?:name=)?{_NAME_OF_VALUE}\}}{_NO_TAG}\{{/block\}}"  # Smarty
+    rf"|\{{\{{-?\s?(?:block|define)\s+{_NAME_OF_VALUE}(?:\s[.$]\w*)?\s*+-?\}}\}}{_NO_TAG}\{{\{{-?\s*+end\s*+-?\}}\}}"  # Go
+    rf"|\{{\{{#[\w-]{{1,40}}\s+{_NAME_OF_VALUE}\s*+\}}\}}{_NO_TAG}\{{\{{/[\w-]{{1,40}}\s*+\}}\}}"  # Handlebars
+    rf"|(?<![\w@.])@section\(\s*+{_NAME_OF_VALUE}\s*+\){_NO_TAG}@(?:end(?:section)?|show|stop)\b"  # Blade
+)
 _PARTS = {
     PartKind.COMMENT: (
         r"\{#(?>.*?(?=\{#|#\}|\Z))#\}",  # Jinja, Twig
@@ -76,6 +89,7 @@ _PARTS = {
     ),
     PartKind.STATEMENT: (
         _CODE_OF_COMMAND,
+        _BLOCK_OF_VALUE,
         r"\{%[-+~]?\s*+(?:end\w*|if\w*|el(?:if|sif|seif|se)|for|foreach|while|unless|case|when|block|blocktrans\w*"
         r"|trans(?=\s*-?%\})|translate(?=\s*-?%\})|plural|pluralize|with|filter|macro|call|autoescape|spaceless|raw"
         r"|verbatim|capture|tablerow|switch|set|extends|import|from|layout|load|assign|do|break|continue)\b"
@@ -110,6 +124,7 @@ TEMPLATE = "|".join(
     (
         *_PARTS[PartKind.COMMENT],
         _CODE_OF_COMMAND,
+        _BLOCK_OF_VALUE,
         r"\{%(?>.*?(?=\{%|%\}|\Z))%\}|<%(?>.*?(?=<%|%>|\Z))%>|\{\{(?>.*?(?=\{\{|\}\}|\Z))\}\}",
     )
 )

@@ -97,6 +97,9 @@ TOO_MARKED = "a text with so much markup inside it that it was left as it is"
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _AROUND_DIVISION = re.compile(f" *{DIVISION} *")
 _COLUMN_ENDS = re.compile(r"(?<=\t)(?!\t)")
+# Before its explanation; by itself it would be read as words behind a dash.
+_NEAR = 100  # characters
+_OPTION = re.compile(r"(?<![^\t\n])[ ]{0,20}--?[A-Za-z][\w-]{0,60}\t{1,9}\Z")
 
 
 class Doubt(NamedTuple):
@@ -360,7 +363,7 @@ class _SegmentInWork:
         if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
             found = None
             if not translator.knows(segment.pieces[0]) and not has_codes_of_colours(segment.pieces[0]):
-                found = without_mnemonic(segment.pieces[0], is_of_qt=segment.is_of_qt)
+                found = without_mnemonic(segment.pieces[0], translator.has_read, is_of_qt=segment.is_of_qt)
             if found is not None:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
@@ -584,6 +587,7 @@ def _lines(text: str) -> list[str]:
 def _columns(line: str) -> Iterator[str]:
     visible = masked(line, find_spans(line), "0") if "\t" in line and "`" in line else line
     ends = [end.start() for end in _COLUMN_ENDS.finditer(visible)]
+    ends = [end for end in ends if not _OPTION.search(visible, max(0, end - _NEAR), end)]
     for start, end in zip([0, *ends], [*ends, len(line)], strict=True):
         yield line[start:end]
 

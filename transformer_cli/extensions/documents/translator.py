@@ -109,6 +109,9 @@ class TextTranslator(Protocol):
     def knows(self, text: str) -> bool:
         """Whether a memory has the translation of a text, so that it is not divided."""
 
+    def has_read(self, word: str) -> bool:
+        """Whether a word is known to stand in the text of the training."""
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """One translation per text, in order."""
 
@@ -167,6 +170,11 @@ class ModelTranslator:
     def knows(self, text: str) -> bool:
         """See `TextTranslator.knows`."""
         return self.translator.memory is not None and text in self.translator.memory
+
+    def has_read(self, word: str) -> bool:
+        """See `TextTranslator.has_read`."""
+        seen = (self.translator.before or self.translator).pipeline.seen_words
+        return seen is not None and word in seen
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""

@@ -112,6 +112,10 @@ class CountingTranslator:
         """See `TextTranslator.knows`."""
         return self.inner.knows(text)
 
+    def has_read(self, word: str) -> bool:
+        """See `TextTranslator.has_read`."""
+        return self.inner.has_read(word)
+
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
         sizes = [max(1, len(self.sentences(asked.text))) for asked in texts]
