@@ -36,6 +36,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text.columns import with_texts
 from transformer_cli.text.languages import primary_language, small_words
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import (
     has_letter,
     may_be_invisible,
@@ -74,14 +75,14 @@ if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
 _SENTENCE_ENDS = ".!?\u2026"
-_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?](?<!\s\.\.\.)))?\Z", re.DOTALL)
-_FINAL_ELLIPSIS = re.compile(r"\s*\u2026\Z|\s+\.\.\.\Z")
+_NO_MARK_AT_EDGES = lazy_pattern(r"[^\W_](?:.*(?:[^\W_]|[.!?](?<!\s\.\.\.)))?\Z", re.DOTALL)
+_FINAL_ELLIPSIS = lazy_pattern(r"\s*\u2026\Z|\s+\.\.\.\Z")
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
 _WRAPPERS = {"{": "}", "<": ">"}
 _SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
 # An apostrophe that stands between two letters is no quote.
-_QUOTE_AT_WORD = re.compile(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
+_QUOTE_AT_WORD = lazy_pattern(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
 # Shorter ones are abbreviations, as in "Q:" and "EU:".
 _FEWEST_LETTERS_OF_LABEL = 3
 _FEWEST_LETTERS_OF_WORD = 4  # of one in capitals that is no abbreviation
@@ -537,14 +538,9 @@ def with_quotes_of_one_kind(line: SourceText, translation: Translation) -> Trans
     return translation if texts == [*translation.alternatives] else with_alternatives(translation, texts)
 
 
-_SMALL_LETTER = re.compile(r"(?<![\w.;'\u2019@/&-])[b-df-hj-np-tv-xz](?![\w'\u2019@/&-]|\.\w)")
+SMALL_LETTER = re.compile(r"(?<![\w.;'\u2019@/&-])[b-df-hj-np-tv-xz](?![\w'\u2019@/&-]|\.\w)")
 """A single small letter that is a word of hardly any language, such as a variable."""
-_CAPITAL_WORD = re.compile(r"(?<![\w.@/-])[A-Z]{2,6}(?![\w@/-]|\.\w)")
-
-
-def may_have_other_case(text: str) -> bool:
-    """Whether a line has a capital letter behind its first one, or a letter such as x; a cheap question."""
-    return not text[1:].islower() or _SMALL_LETTER.search(text) is not None
+_CAPITAL_WORD = lazy_pattern(r"(?<![\w.@/-])[A-Z]{2,6}(?![\w@/-]|\.\w)")
 
 
 def with_case_of(line: SourceText, translation: Translation, target: str) -> Translation:
@@ -561,7 +557,7 @@ def with_case_of(line: SourceText, translation: Translation, target: str) -> Tra
     ]
     letters = [
         letter
-        for letter in dict.fromkeys(_SMALL_LETTER.findall(line.text))
+        for letter in dict.fromkeys(SMALL_LETTER.findall(line.text))
         if re.search(rf"(?<!\w){letter.upper()}(?!\w)", line.text) is None
     ]
     forms = {word.lower(): word for word in words} | {letter: letter for letter in letters}

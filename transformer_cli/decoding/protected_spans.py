@@ -22,6 +22,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import num_content_words, primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import has_letter, has_word, is_letter, is_part_of_word, normalize_invisible
 from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.sentences import as_inner_part, ends_sentence, with_final_mark_of
@@ -138,18 +139,18 @@ _CANDIDATES: Mapping[SpanKind, tuple[str, ...]] = {
     SpanKind.WORD: STAND_INS,
     SpanKind.NUMBER: ("25", "15", "80", "12", "50", "20", "30", "40"),
 }
-_ONE = re.compile(r"0*1(?:[.,]0+)?")  # the words beside it have other forms than beside a stand-in
-_CLOCK = re.compile(r"\d{1,2}[:.]\d{2}")
-_HALF_OF_DAY = re.compile(r"\s?[ap](?:m\b|\.\s?m(?:\.(?=\s*\S)|\b))", re.IGNORECASE)
+_ONE = lazy_pattern(r"0*1(?:[.,]0+)?")  # the words beside it have other forms than beside a stand-in
+_CLOCK = lazy_pattern(r"\d{1,2}[:.]\d{2}")
+_HALF_OF_DAY = lazy_pattern(r"\s?[ap](?:m\b|\.\s?m(?:\.(?=\s*\S)|\b))", re.IGNORECASE)
 # Behind the stand-in of a clock time, in place of its minutes: "at 25" is "à 25 heures", but 10:45 needs no word.
 _WORDS_FOR_HOURS = {"fr": r"\s?(?:heures?|h)\b"}
 # A clock time, date, share, amount or length has its unit, but its stand-in has none: "at 25" may become "à 25 ans", as if it were an age.
-_WITH_UNIT = re.compile(
+_WITH_UNIT = lazy_pattern(
     r"\d{1,2}:\d{2}|\d{1,4}([./-])\d{1,2}\1\d{1,4}|.*[%‰$£¥°\u20a0-\u20cf]|[$£¥\u20a0-\u20cf].*|\d[\d.,]*\+?\s?[^\W\d_]+"
 )
 _OTHER_UNITS = {"fr": r"\s(?:ans?|années?|personnes?|euros?|minutes?|jours?|heures?|h)\b"}
 # Of de, en, es, it, nl and pt: a song of 3:45 minutes keeps its word.
-_UNIT_IN_SOURCE = re.compile(
+_UNIT_IN_SOURCE = lazy_pattern(
     r"\s?-?(?:years?|old|jahren?|jaar|a[n\u00f1]os?|ann[oi]|people|persons?|personen|leuten?|mensen|personas?|person[ae]|pessoas?"
     r"|euros?|minut(?:es?|en?|os?|i)|days?|tagen?|dag(?:en)?|d[i\u00ed]as?|giorn[oi])\b",
     re.IGNORECASE,
@@ -225,13 +226,13 @@ def _stand_ins_in(spans: Mapping[str, str]) -> re.Pattern[str]:
 
 
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
-_ADDRESS = re.compile(r"[^{}%$<>`\[\]]*[@./][^{}%$<>`\[\]]*")
+_ADDRESS = lazy_pattern(r"[^{}%$<>`\[\]]*[@./][^{}%$<>`\[\]]*")
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
 _SENTENCE_ENDS = ".!?\u2026"
 _BETWEEN_WORDS = (SpanKind.TAG, SpanKind.MARK)
 _MOST_SPACES = 20
 # As in {name}'s; the letter alone would be read as a word of its own.
-_POSSESSIVE = re.compile(r"['\u2019]s(?![^\W_])")
+_POSSESSIVE = lazy_pattern(r"['\u2019]s(?![^\W_])")
 # As in {n}th and v{n}; more letters are a word.
 _MOST_LETTERS_OF_AFFIX = 2
 
@@ -544,7 +545,7 @@ _NUMBER = (
     r"(?:%(?:\d{1,3}\$|\(\w+\))?[#0+-]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diu]"
     r"|[$#%]?\{{1,2} ?(?:n|num|number|count|total|num_\w+|\w+_?[Cc]ount) ?\}{1,2})"
 )
-_FOR_NUMBER = re.compile(rf"{_NUMBER}(?:[/-]{_NUMBER})*")
+_FOR_NUMBER = lazy_pattern(rf"{_NUMBER}(?:[/-]{_NUMBER})*")
 
 
 def kind_of_stand_in(text: str, span: Span, num_tried: int | None) -> SpanKind:
@@ -565,13 +566,13 @@ def stands_for_number(placeholder: str) -> bool:
     return _FOR_NUMBER.fullmatch(placeholder) is not None
 
 
-_QUOTED = re.compile(
+_QUOTED = lazy_pattern(
     r"(?<![\w\"])\"[^\s\"]+\"(?!\w)|\u201c[^\s\u201c\u201d]+\u201d|\u201e[^\s\u201c-\u201f]+[\u201c\u201d]"
     r"|\u00ab[ \u00a0\u202f]?[^\s\u00ab\u00bb]+[ \u00a0\u202f]?\u00bb|(?<![\w'])'[^\s']+'(?!\w)|\u2018[^\s\u2018\u2019]+\u2019(?!\w)"
 )
 """A pair of quotation marks around a single word."""
 _QUOTATION_MARKS = "\"'\u2018\u2019\u201c\u201d\u201e\u201f\u00ab\u00bb \u00a0\u202f"
-_DOUBLE_MARK = re.compile('["\u201c-\u201f\u00ab\u00bb]')
+_DOUBLE_MARK = lazy_pattern('["\u201c-\u201f\u00ab\u00bb]')
 
 
 def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
@@ -585,7 +586,7 @@ def _with_quotes(text: str, spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-_SIGNS_BETWEEN = re.compile(r"[/|\\:+*=~_.,-]{1,3}")
+_SIGNS_BETWEEN = lazy_pattern(r"[/|\\:+*=~_.,-]{1,3}")
 
 
 def _joined(text: str, spans: Sequence[Span]) -> list[Span]:

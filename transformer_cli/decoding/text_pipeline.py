@@ -42,6 +42,7 @@ from transformer_cli.text.languages import (
     scripts_of_language,
     scripts_of_letters,
 )
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.lines_for_programs import part_for_programs
 from transformer_cli.text.normalization import (
     APOSTROPHES,
@@ -91,12 +92,12 @@ _WITH_ARABIC_MARKS = frozenset(["ar", "fa", "ur", "ps", "ug", "ckb", "sd", "dv"]
 _ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
 _PLAIN_MARKS = str.maketrans(dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"})
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
-_MAY_LACK_A_SPACE = re.compile(r"[^\W\d_][.!?][^\W\d_]")
-_TITLE = re.compile(r"[A-Z][^\W\d_]*(?: [A-Z][^\W\d_]*){1,2}[:.!?]?")
+_MAY_LACK_A_SPACE = lazy_pattern(r"[^\W\d_][.!?][^\W\d_]")
+_TITLE = lazy_pattern(r"[A-Z][^\W\d_]*(?: [A-Z][^\W\d_]*){1,2}[:.!?]?")
 _LABEL_OF_ONE_WORD = re.compile(r"[A-Z][^\W\d_]*[a-z][^\W\d_]*:")
-_ENDS_AS_NOUN = re.compile(r"[A-Z][a-z]{4,}(?:[ts]ion|ment|ness|[bcdlrs]ility|ivity|ality)s?")
+_ENDS_AS_NOUN = lazy_pattern(r"[A-Z][a-z]{4,}(?:[ts]ion|ment|ness|[bcdlrs]ility|ivity|ality)s?")
 _MARKS_OF_TITLE = ":.!? \u00a0\u202f"
-_SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
+_SMALL_WORD = lazy_pattern(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
 
 def _without_lone_quote(sentence: Sentence) -> Sentence:

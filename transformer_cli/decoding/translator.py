@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.config.decoding import WINDOW_LINES
-from transformer_cli.decoding.checks.acronyms import lost_acronyms
+from transformer_cli.decoding.checks.acronyms import MAY_BE_ACRONYM, lost_acronyms
 from transformer_cli.decoding.checks.brackets import BRACKET
 from transformer_cli.decoding.checks.doubts import (
     ACRONYM,
@@ -25,10 +25,9 @@ from transformer_cli.decoding.checks.doubts import (
     lost_marks,
     without_words,
 )
-from transformer_cli.decoding.checks.lost_text import TextKeeper, in_clauses, loses_text
 from transformer_cli.decoding.checks.omissions import regain_lost_words, with_lost_words, with_omissions
 from transformer_cli.decoding.checks.quality import Quality
-from transformer_cli.decoding.checks.repair import Repair
+from transformer_cli.decoding.checks.repair import Repair, TextKeeper, in_clauses, loses_text
 from transformer_cli.decoding.checks.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.details import with_details, with_explained_unknown
 from transformer_cli.decoding.end_marks import translated_as_sentences
@@ -41,8 +40,8 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.line_form import (
+    SMALL_LETTER,
     LineForm,
-    may_have_other_case,
     translated_with_spans,
     with_blank_lines,
     with_case_of,
@@ -380,7 +379,8 @@ class Translator:
         target = self.pipeline.languages.target
         if '"' in translation.text and not translation.terms:
             translation = with_quotes_of_one_kind(line, translation)
-        if may_have_other_case(line.text) and not translation.terms:
+        may_have_other_case = not line.text[1:].islower() or SMALL_LETTER.search(line.text) is not None
+        if may_have_other_case and not translation.terms:
             translation = with_case_of(line, translation, target)
         return translation if is_plain(line.text) else with_target_spelling(line, translation, target)
 
@@ -446,7 +446,8 @@ class Translator:
                 doubts += (LABEL,)
         words, seen = {UNSEEN: self.pipeline.unseen_words(translation)}, self.pipeline.seen_words
         if self.repairs and not translation.is_untranslated:
-            words[ACRONYM] = lost_acronyms(self.pipeline, translation)
+            if MAY_BE_ACRONYM.search(source):
+                words[ACRONYM] = lost_acronyms(self.pipeline, translation)
             words[LEAVES] = self.pipeline.left_words(source, text)
         written = seen.written if isinstance(seen, SeenWords) else None
         if written is not None and not (translation.is_untranslated or translation.is_from_memory):
@@ -513,9 +514,9 @@ class Translator:
         if self.repairs:
             engine = self.engine if isinstance(self.engine, ExplainingEngine) else None
             regain_lost_words(pipeline, engine, sources, hypotheses, self.decoding)
-            Repair(
-                pipeline, pipeline.checked_languages, pipeline.quality, self.decoding, self.search_with, engine
-            ).apply(sources, hypotheses)
+            Repair(pipeline, pipeline.languages, pipeline.quality, self.decoding, self.search_with, engine).apply(
+                sources, hypotheses
+            )
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),

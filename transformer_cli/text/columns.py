@@ -1,13 +1,13 @@
 """Lines with columns: other texts in the ranges of a line, and its columns still aligned."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.sentences import TextRange
 
 # A gap that aligns columns: at least two spaces, or spaces before the bar of a table.
-_ALIGNING = re.compile(r" {2,}(?=\S)| +(?=\|)")
+_ALIGNING = lazy_pattern(r" {2,}(?=\S)| +(?=\|)")
 
 
 def with_texts(line: str, ranges: Sequence[TextRange], texts: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 
 from transformer_cli.config import Direction
 from transformer_cli.process.errors import UsageError
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.roman_numerals import NOT_INSIDE_WORD, ROMAN, is_roman_numeral
 
 UNKNOWN_LANGUAGE = "und"
@@ -178,8 +179,8 @@ _MIN_WORDS = 20
 _SURE_LEAD = 2.0
 # Of so many different frequent words, as codes and formulas have some by chance; letters, and parts of codes, are none.
 _MIN_DIFFERENT = 3
-_WHOLE_WORD = re.compile(r"\b[^\W\d_]{2,}\b")
-_WORD_BESIDE_NO_CODE = re.compile(r"(?<![\w-])[^\W\d_]+(?![\w-])")
+_WHOLE_WORD = lazy_pattern(r"\b[^\W\d_]{2,}\b")
+_WORD_BESIDE_NO_CODE = lazy_pattern(r"(?<![\w-])[^\W\d_]+(?![\w-])")
 _SCRIPT_OF = {
     **{language: script for script, language in LANGUAGE_OF_SCRIPT.items()},
     "ja": "CJK",
@@ -308,7 +309,7 @@ def _is_code(name: str, word: re.Match[str]) -> bool:
     return not is_beside_word or all(one.casefold() in _BESIDE_A_CODE for one in others)
 
 
-_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
+_CODE = lazy_pattern(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
 
 
 def language_code(given: str) -> str | None:
@@ -500,7 +501,7 @@ _LOCALES = {
     "HEBREW": "he yi",
     "CJK": "zh zh_Hant ja yue",
 }
-_CODE_OF_LOCALE = re.compile(r"([a-z]{2,3})([-_](?:[A-Z][a-z]{3}|[A-Z]{2}|x[-_][a-z0-9]{1,8}))*")
+_CODE_OF_LOCALE = lazy_pattern(r"([a-z]{2,3})([-_](?:[A-Z][a-z]{3}|[A-Z]{2}|x[-_][a-z0-9]{1,8}))*")
 # Words of names of columns that are codes of languages, too.
 _NO_CODES = frozenset(("tok", "src", "trg", "tgt", "ref", "raw", "hyp", "txt", "key", "nr", "no", "id"))
 # A name of a language has a word for language behind or before it.
@@ -591,8 +592,8 @@ NAME_OF_LETTERS = rf"{NOT_INSIDE_WORD}(?:{ROMAN}|{_LETTER_ALONE})"
 """What may name something, see `names_something`: a letter, or a Roman numeral."""
 _NAME_OF_LETTERS = re.compile(NAME_OF_LETTERS)
 # Of a small letter at the end of a text: *Welcome to v*, where a program writes a version behind it.
-_LAST = re.compile(r"[.!?\u2026)\]\"']*")
-_SMALL_WORDS_BEFORE = re.compile(r"(?<!\w)(?:to|in|at|of|by|with|from|for|on|is|version|release) \Z", re.IGNORECASE)
+_LAST = lazy_pattern(r"[.!?\u2026)\]\"']*")
+_SMALL_WORDS_BEFORE = lazy_pattern(r"(?<!\w)(?:to|in|at|of|by|with|from|for|on|is|version|release) \Z", re.IGNORECASE)
 
 
 def _set_of_words(text: str) -> frozenset[str]:
@@ -626,10 +627,10 @@ _DETERMINERS = _set_of_words("the this that your its")
 _JOINED_TO_A_LETTER = _set_of_words(
     "ray rays shirt shirts turn turns neck day beam bone word words class secolo si\u00e8cle siglo s\u00e9culo"
 )
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0]\Z")
-_LETTER_BEFORE = re.compile(r"(?<![^\W_])[A-HJ-Z](?:,| (?:and|or|e|ed|o|et|ou|und|oder|y))[ \u00a0]\Z")
-_WORD_BEHIND = re.compile(r"[ \u00a0]([^\W\d_]+)")
-_ENDS_BEHIND_LETTER = re.compile(r"[,;:!?)\]\"\u00bb\u201d]|\.(?:\s*\Z|\s)|\s*\Z")
+_WORD_BEFORE = lazy_pattern(r"([^\W\d_]+)[ \u00a0]\Z")
+_LETTER_BEFORE = lazy_pattern(r"(?<![^\W_])[A-HJ-Z](?:,| (?:and|or|e|ed|o|et|ou|und|oder|y))[ \u00a0]\Z")
+_WORD_BEHIND = lazy_pattern(r"[ \u00a0]([^\W\d_]+)")
+_ENDS_BEHIND_LETTER = lazy_pattern(r"[,;:!?)\]\"\u00bb\u201d]|\.(?:\s*\Z|\s)|\s*\Z")
 _JOINING = _set_of_words("to and or is")
 _OPENING_MARKS, _CLOSING_MARKS = '"\u00ab\u201c\u201e(', '"\u00bb\u201d\u201c)'
 _NEAR = 30  # characters

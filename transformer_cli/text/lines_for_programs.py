@@ -4,11 +4,9 @@ A sentence of prose must never count as one, so each form needs signs that no se
 """
 
 import re
-from functools import cache
 from typing import NamedTuple
 
-# Most runs never meet a line that needs these patterns, which take longer to compile than all others of a start together.
-_compiled = cache(re.compile)
+from transformer_cli.text.lazy_patterns import lazy_pattern
 
 
 class PartForPrograms(NamedTuple):
@@ -24,68 +22,67 @@ def part_for_programs(line: str) -> PartForPrograms | None:
         return None
     start, end = len(line) - len(line.lstrip()), len(line.rstrip())
     text = line[start:end]
-    if (subject := _compiled(_SUBJECT).match(text)) is not None:
+    if (subject := _SUBJECT.match(text)) is not None:
         return PartForPrograms(start, start + subject.end(1))
-    if _compiled(_SURE_HEAD).match(text) or _compiled(_SETTINGS).fullmatch(text):
+    if _SURE_HEAD.match(text) or _SETTINGS.fullmatch(text):
         return PartForPrograms(start, end)
     return PartForPrograms(start, end) if len(text) <= _LONGEST and (_is_of_head(text) or _is_code(text)) else None
 
 
 # Most texts have none of these.
-_MAY_BE_FOR_PROGRAMS = re.compile(r"[;{}=()\[<>$#@\"]|: |:\s*\Z|HTTP/\d|[A-Z]{2} |import | --?[a-z]| [~/.]|&&")
+_MAY_BE_FOR_PROGRAMS = lazy_pattern(r"[;{}=()\[<>$#@\"]|: |:\s*\Z|HTTP/\d|[A-Z]{2} |import | --?[a-z]| [~/.]|&&")
 _LONGEST = 400
 
 # Heads of mails and of HTTP.
 
-_SUBJECT = r"(Subject(?:: (?:R[eE]|F[wW]d?|AW|WG))*): (?=\S[^{}%$]*\Z)"
+_SUBJECT = lazy_pattern(r"(Subject(?:: (?:R[eE]|F[wW]d?|AW|WG))*): (?=\S[^{}%$]*\Z)")
 # Nobody says the beginning of such a line, whatever follows.
-_SURE_HEAD = (
+_SURE_HEAD = lazy_pattern(
     r"(?:Message-I[Dd]|In-Reply-To|References|Return-Path|Content-ID|List-(?:Id|Post|Help|Archive|Owner|(?:Un)?[Ss]ubscribe)): ?<"
     r"|MIME-Version: ?\d|DKIM-Signature: ?[a-z]=|Received: ?(?:from|by) (?=\S*[.\[])|(?:Authentication-Results|Received-SPF): ?\S+[.; ]"
     r"|X(?:-[A-Z][A-Za-z]{1,30}){1,6}: ?(?=\S*(?:=|\s*\Z|\d))"
     r"|HTTP/\d(?:\.\d)? \d{3}(?: |\Z)|(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE) \S{1,500} HTTP/\d"
 )
 # Names of a head; a text may begin with them, too, as in "Content-Type: the kind of a file".
-_NAME_OF_HEAD = (
+_NAME_OF_HEAD = lazy_pattern(
     r"(?:Content-(?:Type|Length|Disposition|Transfer-Encoding|Encoding|Language|Location|Range|Security-Policy)|MIME-Version|User-Agent|Set-Cookie"
     r"|Cache-Control|Accept-(?:Language|Encoding|Charset|Ranges)|Last-Modified|If-(?:None-Match|Match|Range|(?:Un)?[Mm]odified-Since)|Transfer-Encoding"
     r"|Access-Control-[A-Z][\w-]{1,40}|Strict-Transport-Security|Referrer-Policy|Permissions-Policy|Keep-Alive|Proxy-[A-Z][\w-]{1,30}|WWW-Authenticate"
     r"|Sec-[A-Z][\w-]{1,40}|Upgrade-Insecure-Requests|Retry-After|Auto-Submitted|Delivered-To|List-Unsubscribe-Post|Thread-Index|X(?:-[A-Z][A-Za-z]{1,30}){1,6}"
-    r"|Accept|Authorization|Connection|Cookie|E[Tt]ag|Host|Pragma|Vary): ?(?=\S)"
+    r"|Accept|Authorization|Connection|Cookie|E[Tt]ag|Host|Pragma|Vary): ?(?=\S)",
 )
 _WORD_OF_HEAD = r"[\w./:*+@=\"'<>()\[\]-]{1,300}"
-_VALUE_OF_HEAD = rf"{_WORD_OF_HEAD}[,;]?(?: {_WORD_OF_HEAD}[,;]?){{0,40}}"
+_VALUE_OF_HEAD = lazy_pattern(rf"{_WORD_OF_HEAD}[,;]?(?: {_WORD_OF_HEAD}[,;]?){{0,40}}")
 # Of names that are words of every day, too, only such values are of a head: addresses, dates, kinds of media, names of hosts.
 _ADDRESS = r"(?:\"[^\"]{1,100}\" |[\w.' -]{1,100} )?<?[\w.+-]{1,64}@[\w.-]{1,253}>?"
 _DATE = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{1,2}:\d{2}.*"
-_TYPED_HEAD = (
+_TYPED_HEAD = lazy_pattern(
     rf"(?:(?:Resent-)?(?:From|To|Cc|CC|Bcc|BCC|Sender|Reply-To)|Errors-To|Delivered-To): ?{_ADDRESS}(?:, ?{_ADDRESS}){{0,50}},?"
     rf"|(?:Date|Sent|Expires|Resent-Date|Last-Modified): ?{_DATE}"
     r"|Server: ?[\w-]+/[\d.]+.*|(?:Location|Referer|Origin): ?(?:https?:/)?/\S*|Allow: ?[A-Z]{3,7}(?:, [A-Z]{3,7})*|Age: ?\d+"
 )
 # A line of settings alone: policy=default dog=red house=big
-_SETTINGS = r"(?:[A-Za-z][\w.-]{0,40}=[^\s\"'=]{1,99}(?: |\Z)){3,60}"
+_SETTINGS = lazy_pattern(r"(?:[A-Za-z][\w.-]{0,40}=[^\s\"'=]{1,99}(?: |\Z)){3,60}")
 
 
 def _is_of_head(text: str) -> bool:
-    if _compiled(_TYPED_HEAD).fullmatch(text):
+    if _TYPED_HEAD.fullmatch(text):
         return True
-    name = _compiled(_NAME_OF_HEAD).match(text)
-    if name is None or _compiled(_WORD_OF_SENTENCE).search(text, name.end()):
+    name = _NAME_OF_HEAD.match(text)
+    if name is None or _WORD_OF_SENTENCE.search(text, name.end()):
         return False
     value = text[name.end() :]
     is_single = " " not in value
-    return is_single or (
-        _compiled(_VALUE_OF_HEAD).fullmatch(value) is not None and re.search(r"[=;/]|\d|, ", value) is not None
-    )
+    return is_single or (_VALUE_OF_HEAD.fullmatch(value) is not None and re.search(r"[=;/]|\d|, ", value) is not None)
 
 
 # Program code.
 
 
-_WORD_OF_SENTENCE = (
-    r"(?i)(?<![\w.$\"'-])(?:the|of|that|you|we|they|he|she|was|were|are|have|has|my|your|his|her|their|please|will|would|can|could|should|an|these|those|is|to|and)"
-    r"(?=[ ,!?]|\.(?!\w)|\Z)(?! ?[=(<:]| [$@%]| (?:not )?None\b)"
+_WORD_OF_SENTENCE = lazy_pattern(
+    r"(?<![\w.$\"'-])(?:the|of|that|you|we|they|he|she|was|were|are|have|has|my|your|his|her|their|please|will|would|can|could|should|an|these|those|is|to|and)"
+    r"(?=[ ,!?]|\.(?!\w)|\Z)(?! ?[=(<:]| [$@%]| (?:not )?None\b)",
+    re.IGNORECASE,
 )
 _KEYWORDS = (
     "abstract|as|async|await|bool|boolean|break|byte|case|catch|char|class|const|continue|crate|def|default|defer|delegate|delete|do|double|elif|else|end|"
@@ -95,11 +92,11 @@ _KEYWORDS = (
     "short|signed|sizeof|static|string|struct|super|switch|synchronized|template|this|throw|throws|trait|transient|try|type|typedef|typename|uint|ulong|"
     "union|unless|unsafe|unsigned|until|use|using|val|var|virtual|void|volatile|when|where|while|with|yield"
 )
-_KEYWORD = rf"(?<![\w.$])(?:{_KEYWORDS})(?!\w)"
-_STRING = r"(?<![\w\"'])[rbfu@$]{0,2}\"(?:[^\"\\]|\\.)*\"|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|`[^`]*`"
-_COMMENT = r"\s+(?://|#|--)\s.*\Z|\s*/\*.*?\*/"
-_THREE_WORDS = r"(?<![\w.$-])[A-Za-z]?[a-z]+,? [a-z]+,? [a-z]+(?![\w.(\[<=:-])"
-_TWO_WORDS = r"(?<![\w.$-])[a-z]{2,},? [a-z]{2,}(?![\w(\[<=:-])|\w \((?=[a-z])"
+_KEYWORD = lazy_pattern(rf"(?<![\w.$])(?:{_KEYWORDS})(?!\w)")
+_STRING = lazy_pattern(r"(?<![\w\"'])[rbfu@$]{0,2}\"(?:[^\"\\]|\\.)*\"|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|`[^`]*`")
+_COMMENT = lazy_pattern(r"\s+(?://|#|--)\s.*\Z|\s*/\*.*?\*/")
+_THREE_WORDS = lazy_pattern(r"(?<![\w.$-])[A-Za-z]?[a-z]+,? [a-z]+,? [a-z]+(?![\w.(\[<=:-])")
+_TWO_WORDS = lazy_pattern(r"(?<![\w.$-])[a-z]{2,},? [a-z]{2,}(?![\w(\[<=:-])|\w \((?=[a-z])")
 
 _NAME = r"[A-Za-z_$][\w$]*"
 _DOTTED = rf"(?:\*+|&)?@?{_NAME}(?:(?:\[[\w.'\"]*\]|\{{[\w$'\"]*\}})*(?:\.|::|->|\?\.|!\.)#?{_NAME}|->[\[{{][\w$'\"]*[\]}}])*!?"
@@ -184,19 +181,27 @@ _WITHOUT_END = "|".join(
         r"export [A-Z_][A-Z0-9_]*=.*|[A-Z_][A-Z0-9_]*=(?:\$.*|\"\".*|''|[/\w.:-]*)",
     )
 )
-_STATEMENT = _ENDS_STATEMENT
-_BLOCK_LINE = _OPENS_BLOCK
-_OTHER_LINE = _WITHOUT_END
-_ASSIGNMENT = rf"{_ASSIGNED}(?:: ?{_TYPE})?\s*(?:[-+*/|&%]|//|\*\*|\|\||\?\?)?=(?![=>])\s*(?P<value>\S.*?),?"
-_CALL = rf"(?:(?:await|return|yield|raise|throw|new|assert|print|not) )?(?P<name>{_DOTTED}(?:<[^;=()]*>)?)\((?P<arguments>.*?)(?:\)(?:[.\[(?].*)?[,:]?|[,(])"
-_SURE_ARGUMENTS = r"\A\Z|[\"'`=_<>+*/{}\[\]]|\w\.\w|\w\(|(?<!\w)(?:null|None|true|false|True|False|self|this)(?!\w)"
-_ENTRY = r"[a-z_$][\w$-]*\??\s*:\s*(?:\"\"|''|``|[\d.]+|true|false|null|undefined|\w+\(.*\)|\[.*|[a-z]\w*(?:\.\w+)+)\s*,|\"\"\s*:\s*(?:[\d.]+|true|false|null|\[.*|\{.*)\s*,?"
-_PROMPT = r"(?:\$|[\w.-]+@[\w.-]+:\S*[$#]) (?=[a-z./~])(?P<command>.*)"
-_COMMAND = (
+_STATEMENT = lazy_pattern(_ENDS_STATEMENT)
+_BLOCK_LINE = lazy_pattern(_OPENS_BLOCK)
+_OTHER_LINE = lazy_pattern(_WITHOUT_END)
+_ASSIGNMENT = lazy_pattern(
+    rf"{_ASSIGNED}(?:: ?{_TYPE})?\s*(?:[-+*/|&%]|//|\*\*|\|\||\?\?)?=(?![=>])\s*(?P<value>\S.*?),?"
+)
+_CALL = lazy_pattern(
+    rf"(?:(?:await|return|yield|raise|throw|new|assert|print|not) )?(?P<name>{_DOTTED}(?:<[^;=()]*>)?)\((?P<arguments>.*?)(?:\)(?:[.\[(?].*)?[,:]?|[,(])"
+)
+_SURE_ARGUMENTS = lazy_pattern(
+    r"\A\Z|[\"'`=_<>+*/{}\[\]]|\w\.\w|\w\(|(?<!\w)(?:null|None|true|false|True|False|self|this)(?!\w)"
+)
+_ENTRY = lazy_pattern(
+    r"[a-z_$][\w$-]*\??\s*:\s*(?:\"\"|''|``|[\d.]+|true|false|null|undefined|\w+\(.*\)|\[.*|[a-z]\w*(?:\.\w+)+)\s*,|\"\"\s*:\s*(?:[\d.]+|true|false|null|\[.*|\{.*)\s*,?"
+)
+_PROMPT = lazy_pattern(r"(?:\$|[\w.-]+@[\w.-]+:\S*[$#]) (?=[a-z./~])(?P<command>.*)")
+_COMMAND = lazy_pattern(
     rf"(?:sudo )?(?:{_PROGRAM})(?: (?:install|add|run|build|clone|commit|push|pull|init|start|update|upgrade|checkout|create|test|exec|get|apply|restart|enable|status|remove|publish|sync|restore|new))?"
     r"(?P<rest>(?: \S+){1,30})"
 )
-_SIGN_OF_COMMAND = r" --?[A-Za-z]|[/\\~=|>$*@]|\w\.\w|&&|\w_\w|\"\"|''"
+_SIGN_OF_COMMAND = lazy_pattern(r" --?[A-Za-z]|[/\\~=|>$*@]|\w\.\w|&&|\w_\w|\"\"|''")
 
 
 def _is_code(text: str) -> bool:
@@ -204,52 +209,51 @@ def _is_code(text: str) -> bool:
         text.startswith("# ") and not text.startswith("# include")
     ):
         return False
-    has_string = _compiled(_STRING).search(text) is not None
-    visible = _compiled(_COMMENT).sub("", _compiled(_STRING).sub(lambda match: match[0][-1] * 2, text)).rstrip()
-    if not visible or _compiled(_WORD_OF_SENTENCE).search(visible):
+    has_string = _STRING.search(text) is not None
+    visible = _COMMENT.sub("", _STRING.sub(lambda match: match[0][-1] * 2, text)).rstrip()
+    if not visible or _WORD_OF_SENTENCE.search(visible):
         return _is_command(text, visible)
-    bare = _compiled(_KEYWORD).sub("", visible)
-    if _compiled(_THREE_WORDS).search(bare):
+    bare = _KEYWORD.sub("", visible)
+    if _THREE_WORDS.search(bare):
         return _is_command(text, visible)
     if visible.endswith(";"):
         return (
-            _compiled(_STATEMENT).fullmatch(visible) is not None
-            or _compiled(_OTHER_LINE).fullmatch(visible, 0, len(visible) - 1) is not None
+            _STATEMENT.fullmatch(visible) is not None or _OTHER_LINE.fullmatch(visible, 0, len(visible) - 1) is not None
         )
-    if visible.endswith("{") and _compiled(_BLOCK_LINE).fullmatch(visible):
+    if visible.endswith("{") and _BLOCK_LINE.fullmatch(visible):
         return True
-    if _compiled(_OTHER_LINE).fullmatch(visible) or (
-        _compiled(_ENTRY).fullmatch(visible) and not re.search(r"\s", "".join(_compiled(_STRING).findall(text)))
+    if _OTHER_LINE.fullmatch(visible) or (
+        _ENTRY.fullmatch(visible) and not re.search(r"\s", "".join(_STRING.findall(text)))
     ):
         return True
     return _is_command(text, visible) or (
-        not _compiled(_TWO_WORDS).search(bare) and _is_expression(visible, has_string=has_string)
+        not _TWO_WORDS.search(bare) and _is_expression(visible, has_string=has_string)
     )
 
 
 def _is_expression(visible: str, *, has_string: bool) -> bool:
     """Whether a line is an assignment or a call without a mark at its end."""
-    assigned = _compiled(_ASSIGNMENT).fullmatch(visible)
+    assigned = _ASSIGNMENT.fullmatch(visible)
     if assigned is not None:
         # A second setting behind a space is one of a log, whose texts are for people: level=info msg="The dog is red"
         value = assigned["value"]
         return re.search(_VALUE_OF_CODE, value) is not None and re.search(r"(?<![(,]) [\w.]+=(?!=)", value) is None
-    call = _compiled(_CALL).fullmatch(visible)
+    call = _CALL.fullmatch(visible)
     if call is None:
         return False
     is_name_of_code = re.search(r"[._$:>]|[a-z][A-Z]", call["name"]) is not None
-    return is_name_of_code or has_string or _compiled(_SURE_ARGUMENTS).search(call["arguments"]) is not None
+    return is_name_of_code or has_string or _SURE_ARGUMENTS.search(call["arguments"]) is not None
 
 
 def _is_command(text: str, visible: str) -> bool:
     """Whether a line is a command of a shell: behind a prompt, or with options and paths behind the name of a program."""
-    prompt = _compiled(_PROMPT).fullmatch(visible)
+    prompt = _PROMPT.fullmatch(visible)
     command = prompt["command"] if prompt else visible
-    if _compiled(_WORD_OF_SENTENCE).search(command) or text[-1] in ".!?:,":
+    if _WORD_OF_SENTENCE.search(command) or text[-1] in ".!?:,":
         return False
     if prompt is not None:
-        return _compiled(_THREE_WORDS).search(command) is None or _compiled(_COMMAND).fullmatch(command) is not None
-    found = _compiled(_COMMAND).fullmatch(command)
-    if found is None or _compiled(_THREE_WORDS).search(found["rest"]):
+        return _THREE_WORDS.search(command) is None or _COMMAND.fullmatch(command) is not None
+    found = _COMMAND.fullmatch(command)
+    if found is None or _THREE_WORDS.search(found["rest"]):
         return False
-    return command.startswith("sudo ") or _compiled(_SIGN_OF_COMMAND).search(found["rest"]) is not None
+    return command.startswith("sudo ") or _SIGN_OF_COMMAND.search(found["rest"]) is not None

@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.spans import find_spans, masked
 
 # Quotation marks. Each of a row may open or close: in several languages the same sign does both, and a translation may have others.
@@ -15,12 +16,12 @@ _QUOTES_OF_KIND = (
     "\u300e\u300f",
 )
 _SINGLE_QUOTE = re.compile(r"(?<!\w)['\u2018](?=\w)|(?<=[\w.,;:!?\u2026%)\]])['\u2019](?!\w)")
-QUOTE = re.compile(rf"[{''.join(_QUOTES_OF_KIND)}]|{_SINGLE_QUOTE.pattern}")
+QUOTE = lazy_pattern(rf"[{''.join(_QUOTES_OF_KIND)}]|{_SINGLE_QUOTE.pattern}")
 """A quotation mark, or an apostrophe at an end of a word."""
 # The word beside half a pair of single quotes. Apostrophes stand for letters in short words (po', be', 'em) and behind consonants
 # (dogs', nell').
-_LONG_WORD = re.compile(r"[^\W\d_]{4}")
-_LONG_WORD_WITH_VOWEL = re.compile(r"[^\W\d_]{3}[aeiou\u00e0\u00e8\u00e9\u00ec\u00f2\u00f9]\Z", re.IGNORECASE)
+_LONG_WORD = lazy_pattern(r"[^\W\d_]{4}")
+_LONG_WORD_WITH_VOWEL = lazy_pattern(r"[^\W\d_]{3}[aeiou\u00e0\u00e8\u00e9\u00ec\u00f2\u00f9]\Z", re.IGNORECASE)
 
 
 def quotes_without_partner(source: str, translation: str) -> list[int]:
@@ -73,7 +74,7 @@ class QuotationMark(NamedTuple):
 _SINGLE = "'\u2018\u2019\u201a\u201b`"
 # The signs of a row stand for one another, because people mix them.
 _MARKS_OF_KIND = (*_QUOTES_OF_KIND, _SINGLE)
-_ANY_MARK = re.compile(f"[{''.join(_MARKS_OF_KIND)}]")
+_ANY_MARK = lazy_pattern(f"[{''.join(_MARKS_OF_KIND)}]")
 _OTHER_PAIRS = ("''", "\u2018\u2019", "\u2019\u2019", "\u201a\u2018", "\u201a\u2019", "`'", "``")
 _USUAL_PAIRS = frozenset((*_PAIRS, *_OTHER_PAIRS, "\u2039\u203a", "\u203a\u2039", "\u300c\u300d", "\u300e\u300f"))
 _SHAPES_THAT_OPEN = frozenset("\u201c\u201e\u201f\u00ab\u2018\u201a\u201b\u2039\u300c\u300e")
@@ -142,7 +143,7 @@ def mark_without_partner(text: str) -> int | None:
 
 _NAME = r"[^\W\d_]{2,40}(?:-[^\W\d_]{1,40}){0,3}"
 # A single word in quotation marks, or up to three.
-_NAME_IN_QUOTES = re.compile(
+_NAME_IN_QUOTES = lazy_pattern(
     rf"(?:(?<!\w)[\"'\u2018]|[\u201c\u201e\u00ab][ \u00a0\u202f]?)({_NAME}(?: {_NAME}){{0,2}})(?:[\"'\u2019](?!\w)|[ \u00a0\u202f]?[\u201c\u201d\u00bb])"
 )
 
@@ -160,7 +161,7 @@ def unseen_names_in_quotes(text: str, seen: Container[str]) -> list[tuple[int, i
     ]
 
 
-_ELISION = re.compile(
+_ELISION = lazy_pattern(
     r"(?:t(?:is|was|were|will|would)|em|til|cause|cos|bout|neath|ndrangheta|st[aeio])(?![^\W_])", re.IGNORECASE
 )
 
@@ -224,7 +225,7 @@ _WRITTEN_FORMS = {
     "'": (r"(?<!\\)\\'", "&apos;", "&#0?39;", "&#x27;", r"\\u0027"),
     "\u2019": ("&rsquo;", "&#8217;", "&#x2019;", r"\\u2019"),
 }
-_ANY_WRITTEN_FORM = re.compile(r"""\\["'u]|&[#a-z]""")
+_ANY_WRITTEN_FORM = lazy_pattern(r"""\\["'u]|&[#a-z]""")
 
 
 def plain_quotes(text: str) -> tuple[str, dict[str, str]]:

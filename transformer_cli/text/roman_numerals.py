@@ -2,14 +2,16 @@
 
 import re
 
+from transformer_cli.text.lazy_patterns import lazy_pattern
+
 _VALUE = r"(?=[CILVX])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,4})"
-_NUMERAL = re.compile(_VALUE)
+_NUMERAL = lazy_pattern(_VALUE)
 NOT_INSIDE_WORD = r"(?<![\w.'\u2019&/@#$%\\+*~^=<>{}|:-])"
 ROMAN = (
     r"(?:[CILVX]{1,8}(?:[\u2013-][CILVX]{1,8})?|[ivx]{2,6})(?![\w&/@#$%\\+*~^=<>{}|-]|['\u2019](?!s(?!\w))|\.[\w-]|:\S)"
 )
 """What may be a Roman numeral behind `NOT_INSIDE_WORD`, or two with a dash between them; `is_roman_numeral` tells whether it is one."""
-_MAY_BE_ROMAN = re.compile(NOT_INSIDE_WORD + ROMAN)
+_MAY_BE_ROMAN = lazy_pattern(NOT_INSIDE_WORD + ROMAN)
 # Before their numerals; of English, German, French, Spanish, Italian and Portuguese.
 _COUNTED = frozenset(
     re.findall(
@@ -22,9 +24,9 @@ _COUNTED = frozenset(
         " capitolo atto scena sezione articolo tavola allegato lezione titolo stagione episodio ato cena livro se\u00e7\u00e3o artigo",
     )
 )
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)\.?[ \u00a0]\Z")
-_WORD_BEHIND = re.compile(r"[ \u00a0]([^\W\d_]+)")
-_END = re.compile(r"\s*(?:[,;:!?)\]\"\u00bb\u201d]|\.(?!\w)|[\u2013\u2014-]\s|\Z)")
+_WORD_BEFORE = lazy_pattern(r"([^\W\d_]+)\.?[ \u00a0]\Z")
+_WORD_BEHIND = lazy_pattern(r"[ \u00a0]([^\W\d_]+)")
+_END = lazy_pattern(r"\s*(?:[,;:!?)\]\"\u00bb\u201d]|\.(?!\w)|[\u2013\u2014-]\s|\Z)")
 _JOINING = frozenset(["of", "and", "or", "to"])
 _NEAR = 30  # characters
 

@@ -22,6 +22,7 @@ from typing import Self
 
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces, is_plain, plain_words, primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 from transformer_cli.text.tokenizer import Tokenizer
@@ -37,26 +38,26 @@ _MOST_PIECES = 500_000
 _SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u109f\u17b4-\u17d3"
 # The apostrophe \u02bc is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe. No
 # letter is given back (?>...): the beginning of a word with a digit behind it is no word either.
-_WORD = re.compile(rf"(?<![^\W\u02bc])[^\W\d_\u02bc](?>(?:[^\W\d_\u02bc]++|[{_SIGNS}])*)(?![\d_])")
-_LETTER = re.compile(r"[^\W\d_\u02bc]")
+_WORD = lazy_pattern(rf"(?<![^\W\u02bc])[^\W\d_\u02bc](?>(?:[^\W\d_\u02bc]++|[{_SIGNS}])*)(?![\d_])")
+_LETTER = lazy_pattern(r"[^\W\d_\u02bc]")
 # "the dog's house", "the dogs' house": what belongs to somebody without a name. In "it's late" and the like, 's is a verb.
-_POSSESSED = re.compile(
+_POSSESSED = lazy_pattern(
     r"(?<![\w'\u2019])(?!(?:it|s?he|that|this|here|there|what|who|where|when|why|how|let|(?:some|any|every|no)(?:one|body|thing))\b)"
     r"[a-z]+(?:['\u2019\u02bc]s|s['\u2019\u02bc]) ([a-z]+)(?!\w)"
 )
 MAY_POSSESS = "['\u2019\u02bc]s |s['\u2019\u02bc] "
 """A regular expression: nothing belongs to somebody in an English text without it."""
 _MAY_POSSESS = re.compile(MAY_POSSESS)
-_OPENING_QUOTE = re.compile(r"(?<!\w)['\u2018]")
+_OPENING_QUOTE = lazy_pattern(r"(?<!\w)['\u2018]")
 KNOWS_POSSESSED = "'s *"
 """In a list of words: it has the words of `possessed_words`, too. Lists of earlier versions do not have them."""
-_STARTS_SENTENCE = re.compile(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
+_STARTS_SENTENCE = lazy_pattern(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
 _FEWEST_LETTERS = 2
 _LETTERS_OF_NAME = 4  # the others may be an ending
 _END_OF_LATIN = "\u0250"
-_SPACED_LETTERS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_]){2,}(?!\S)")
+_SPACED_LETTERS = lazy_pattern(r"(?<!\S)[^\W\d_](?: [^\W\d_]){2,}(?!\S)")
 # "20h", "3rd": letters that touch a number; a list of words has them behind a zero.
-_BESIDE_NUMBER = re.compile(r"(?<![\w.,])\d+([^\W\d_]{2,})(?!\w)")
+_BESIDE_NUMBER = lazy_pattern(r"(?<![\w.,])\d+([^\W\d_]{2,})(?!\w)")
 _ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "ère", "nde", "ème", "ième", "eme", "ieme"])
 # Languages whose words have endings and whose compounds are several words: other words that training lacks are made up.
 _WITH_ENDINGS = ("en", "es", "fr", "it", "pt")

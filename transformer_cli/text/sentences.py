@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import has_letter, has_word
 from transformer_cli.text.quotation_marks import quotation_marks
 from transformer_cli.text.spans import Span, find_spans, masked
@@ -16,22 +17,22 @@ from transformer_cli.text.spans import Span, find_spans, masked
 # an e-mail (> >), and then at most two marks of a list, with the white space after them: - * • 1. 2) a) (iv) iv. # [x]; or a mark
 # of Toolbox, of USFM or of LaTeX, with the number of a verse: \lx \v 12 \item
 _TIME = r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?"
-_BEGINNING = re.compile(
+_BEGINNING = lazy_pattern(
     r"\s*(?:\[\d{1,3}(?::\d{2}){1,2}(?:[.,:]\d{1,3})?\]\s*)*"
     rf"(?:{_TIME}(?:\s*(?:[-\u2013]|-->)\s*{_TIME})?:?\s+(?=[^\W\d_a-z\u00df-\u00f6\u00f8-\u00ff])(?!(?:Uhr|[AP]M|GMT|UTC|CES?T)\b))?(?:>\s*)*"
     r"(?:\\(?:[cv]\s+\d{1,3}[a-z]?(?:-\d{1,3}[a-z]?)?|\+?[A-Za-z]{1,9}\d?)(?:\s+(?!(?:is|are|was|has)\s)|\Z))?"
     r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|(?:i{1,3}|i[vx]|vi{0,3}|x|(?=[IVX]{2})X?(?:I[VX]|V?I{0,3})|XX|[IX](?=\.\s+[A-Z\u00c0-\u00de]))\.(?!\s+(?:e\.|[Cc]hr))|\[[ xX]?\])(?:\s+|\Z)){0,2}"
 )
 # The dash of somebody who speaks, without white space behind it, as in -Hello. or -I am here.
-_DASH_OF_SPEECH = re.compile(r"[-\u2013\u2014](?=[^\W\d_](?:[^\W\d_]|['\u2019 ]))")
+_DASH_OF_SPEECH = lazy_pattern(r"[-\u2013\u2014](?=[^\W\d_](?:[^\W\d_]|['\u2019 ]))")
 # What always separates two columns: tabs, a bar, a row of dots or lines.
-_COLUMN_GAP = re.compile(
+_COLUMN_GAP = lazy_pattern(
     r"\s{0,2}(?:\t|\||\.{6}|…{2}|(?:\. ){3}|_{3})[\s|._…]*"
     # Three and more equal signs between white space: *** The house ***
     r"|(?<!\S)([*=#~<>^+\u2022\u2014-])\1{2,}+(?!\S)"
 )
 # What separates columns, unless a sentence goes on after it.
-_WIDE_GAP = re.compile(r"\s{2,}|\s?\.{4,}\s?")
+_WIDE_GAP = lazy_pattern(r"\s{2,}|\s?\.{4,}\s?")
 # Full stops and question marks behind which white space stands, without those of Latin, Chinese and Japanese: of Hindi and its
 # neighbours, Urdu, Amharic, Khmer, Burmese, Armenian, Mongolian, Santali, Manipuri, Lisu and Tibetan; of Arabic, N'Ko and Amharic.
 _OTHER_STOPS = (
@@ -90,9 +91,9 @@ def end_of_marks(line: str) -> int:
 
 # In this and the following patterns, white space is read once: from its first character on, and as a whole. Else the time for
 # many spaces without a mark behind them grows with the square of their number.
-DASH = re.compile(r"(?<!\s)\s++[-\u2013\u2014]\s+")
+DASH = lazy_pattern(r"(?<!\s)\s++[-\u2013\u2014]\s+")
 """Between words; two parts of a heading may stand beside it."""
-_TWO_WORDS = re.compile(r"\S+\s+\S")
+_TWO_WORDS = lazy_pattern(r"\S+\s+\S")
 
 
 def titles(line: str, text_range: TextRange) -> list[TextRange]:
@@ -113,7 +114,9 @@ def titles(line: str, text_range: TextRange) -> list[TextRange]:
 
 
 _WORD_OF_LABEL = r"[^\W\d_][\w'\u2019.-]{0,40}"
-_LABEL = re.compile(rf"(?P<words>{_WORD_OF_LABEL}(?:[ ](?:{_WORD_OF_LABEL}|\d{{1,4}})){{0,3}})(?<!\.):[ \u00a0]+(?=\S)")
+_LABEL = lazy_pattern(
+    rf"(?P<words>{_WORD_OF_LABEL}(?:[ ](?:{_WORD_OF_LABEL}|\d{{1,4}})){{0,3}})(?<!\.):[ \u00a0]+(?=\S)"
+)
 
 
 def end_of_label(line: str, text_range: TextRange) -> int | None:
@@ -207,16 +210,16 @@ def partners_of_brackets(text: str, start: int, end: int) -> dict[int, int]:
 # Where sentences end.
 
 
-_NUMBER = re.compile(r"\s*\(?\d+[.)]*")
+_NUMBER = lazy_pattern(r"\s*\(?\d+[.)]*")
 # " ' and the closing quotes of English, French and Japanese.
 _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
-_CLOSING_RUN = re.compile(r"[)\]}*_\"'\u201d\u2019\u00bb\u201c\u00ab]+\s+")
+_CLOSING_RUN = lazy_pattern(r"[)\]}*_\"'\u201d\u2019\u00bb\u201c\u00ab]+\s+")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
-_UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
+_UNREADABLE = lazy_pattern(r"[^\S\n ]|[\ud800-\udfff]")
 _MAY_END = re.compile(r"[^\w ,'\"()-]")
 _ASCII_MARKS = "".join(sign for sign in map(chr, range(128)) if not sign.isalnum())
 # Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
-_FURTHER_ENDS = re.compile(r"[\u17d4\u17d5]\s+|[\u0f0d-\u0f12\u0f14]\s+(?![\u0f0d-\u0f12\u0f14])")
+_FURTHER_ENDS = lazy_pattern(r"[\u17d4\u17d5]\s+|[\u0f0d-\u0f12\u0f14]\s+(?![\u0f0d-\u0f12\u0f14])")
 # `sentencex` takes a time that grows with the square of a text without white space.
 MAX_CHARACTERS_AT_ONCE = 5000
 
@@ -268,7 +271,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
 
 # The words around an end without a space behind it, as in big.please; behind a capital letter split_sentences finds it.
 # sig.ra and dott.ssa are words, whose parts a training has seen, too.
-_END_IN_WORDS = re.compile(
+_END_IN_WORDS = lazy_pattern(
     r"(?<![\w.@/])(?!(?:sigg?|dott|prof|avv|ing|arch|rag|geom|egr|gent|spett|pag|nr|ca|bzw|vgl|etc|ecc|tel|dr|mrs?)\.)"
     r"([^\W\d_]{2,40}[.!?])(?=([^\W\d_]{2,40})(?![\w.@/(]))",
     re.IGNORECASE,
@@ -367,9 +370,9 @@ def _sentence_ends_of_window(text: str, language: str) -> list[int]:
 
 
 # Before and behind a full stop without white space.
-_WORD_BEFORE_STOP = re.compile(r"\S*\Z")
-_WORD_BEHIND_STOP = re.compile(r"[^\W_](?:\w|\.(?=\w))*")
-_WORDS_OF_NAME = re.compile(r"\w+")
+_WORD_BEFORE_STOP = lazy_pattern(r"\S*\Z")
+_WORD_BEHIND_STOP = lazy_pattern(r"[^\W_](?:\w|\.(?=\w))*")
+_WORDS_OF_NAME = lazy_pattern(r"\w+")
 _LONGEST_NAME = 100
 
 
@@ -416,7 +419,7 @@ _CLAUSE_MARKS = tuple(
 )
 INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
 """A bracket or an ellipsis that may end a sentence inside a text."""
-_BETWEEN_WORDS = re.compile(r"(\s+)")
+_BETWEEN_WORDS = lazy_pattern(r"(\s+)")
 CONJUNCTIONS = {
     "de": "und aber oder weil denn dass wenn während",
     "en": "and but or because while although so that which please",
@@ -522,8 +525,8 @@ def _is_inside(place: int, spans: Sequence[Span]) -> bool:
 
 ELLIPSIS = re.compile(r"\.\.|\u2026")
 # Dots between digits are a range, and those of "../x" belong to a path.
-_INNER_ELLIPSIS = re.compile(r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)")
-_COMMA = re.compile(rf"{_SPACES}(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
+_INNER_ELLIPSIS = lazy_pattern(r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)")
+_COMMA = lazy_pattern(rf"{_SPACES}(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
 
 
 def num_inner_ellipses(text: str) -> int:
@@ -638,8 +641,8 @@ _PAUSES = frozenset(",;:")
 SPACED_PAUSES = {"fr": ":;"}  # with a space before them
 _WIDE_PAUSE_MARKS = frozenset(f"\u3001\uff0c\uff1a\uff1b\u061b{_OTHER_COMMAS}")
 _FEWEST_CAPITAL_WORDS = 3
-_THREE_CAPITALS = re.compile(r"(?:[^A-Z]*+[A-Z]){3}")
-_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_THREE_CAPITALS = lazy_pattern(r"(?:[^A-Z]*+[A-Z]){3}")
+_FIRST_WORD = lazy_pattern(r"[^\W\d_]+")
 LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 """Capital letters of nouns belong to the spelling of these languages."""
 

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from transformer_cli.text.languages import NAME_OF_LETTERS
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import EMOJI
 
 
@@ -69,11 +70,11 @@ _PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 _SPACE = r"\u00a0\u202f\u2009"
 # What stands behind the per cent sign of printf, such as s or .2f.
 _SPECIFICATION = r"[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@]"
-SPECIFICATION = re.compile(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
+SPECIFICATION = lazy_pattern(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
 """A specification of printf, or the beginning of a word behind a per cent sign, but not the sign behind a number."""
-TOUCHING_SPECIFICATION = re.compile(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
+TOUCHING_SPECIFICATION = lazy_pattern(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
 """A specification of printf directly before a letter, or the beginning of a word behind a per cent sign."""
-SPECIFICATION_AT_WORD = re.compile(
+SPECIFICATION_AT_WORD = lazy_pattern(
     rf"(?<!%)%(?:\d{{1,3}}\$)?{_SPECIFICATION}(?=[A-Za-z])"
     rf"|(?<=[^\W\d_])%(?:\d{{1,3}}\$)?{_SPECIFICATION}(?![A-Za-z])"
 )
@@ -530,11 +531,11 @@ KINDS: dict[str, NamedKind] = {
         is_code=True,
     ),
 }
-SPAN_SIGN = re.compile(
+SPAN_SIGN = lazy_pattern(
     rf"\w=\w|[\d{_RAISED}\u207a\u207b<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|(?<![^\s(\[\"'])-[A-Za-z\d]|[a-z][A-Z]|[A-Z]-[A-Z]|[ACGTU]{{6}}|a-z|[Yy]{{2}}|dd-|(?:ng|hx|v|x|data|aria)-[a-z]|[A-Za-z]\.[A-Z]|(?:{_MODIFIER_KEYS})-|\^|(?:[A-Z]T|PUT|PATCH|DELETE)(?:s| [a-z])|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """One of these is in each text that has a span, other than a letter by itself; most sentences have none."""
-SIGN_OF_CODE = re.compile(
+SIGN_OF_CODE = lazy_pattern(
     r"[ (]-[A-Za-z]|[=:;]['\u2019-]?[)(DPpOo/\\|*\"']|\w[+:]?=\w|\]=|<3|\^\^|[xX]D|\{\{|\u00a7|&[#0-9a-fk-or]|\.[a-z][a-z0-9]+-|data-[a-z]+[A-Z]|/\w|/[:{]|_\w|\?[a-z]|[a-z]:[a-z]|[A-Za-z]#[a-z_]|[\w.]\w\("
 )
 """One of these is in each text that has code."""

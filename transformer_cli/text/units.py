@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.spans import Span, SpanKind, find_spans, has_span_sign
 
 _SPACE = r"(?:\s|&nbsp;|&\#160;)?"
@@ -13,11 +14,11 @@ _SIGNS = (
     r"|[kcm]?m[\u00b2\u00b3]"
 )
 # As in {n} km.
-_UNIT_BEHIND_PLACEHOLDER = re.compile(
+_UNIT_BEHIND_PLACEHOLDER = lazy_pattern(
     rf"{_SPACE}(?:{_SIGNS})(?![\w/'\u2019-])"
     r"|\s(?:[glmAV])(?=[.,;:!?)]*\s*\Z)"  # inside a sentence, such a letter is a word
 )
-_UNIT_BEHIND_NUMBER = re.compile(
+_UNIT_BEHIND_NUMBER = lazy_pattern(
     rf"\+?{_SPACE}(?:{_SIGNS}|ms|min)(?![\w/'\u2019-])"
     r"|[ \u00a0\u202f][glmh](?=[.,;:!?)]*(?:\s+[a-z]|\s*\Z))|[ \u00a0\u202f][sAVW](?=[.,;:!?)]*\s*\Z)"
 )
@@ -54,8 +55,8 @@ _NAMES = {
     "cal": r"[ck]al(?:or)?",
 }
 _KNOWN_LANGUAGES = frozenset(("de", "en", "es", "fr", "it", "nl", "pt"))
-_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
-_NAME_OF_ANY = re.compile(
+_DIGITS = lazy_pattern(r"\d+(?:[.,:]\d+)*")
+_NAME_OF_ANY = lazy_pattern(
     rf"(?<![^\W_])(?:{'|'.join(names for unit, names in _NAMES.items() if len(unit) > 1)})", re.IGNORECASE
 )
 

@@ -9,6 +9,7 @@ from transformer_cli.decoding.checks.doubts import MADE_UP, UNSEEN, UNSURE
 from transformer_cli.decoding.protected_spans import StandIns, put_back
 from transformer_cli.decoding.translation import SourceText, Translation, with_alternatives
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language, small_words
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.spans import SpanKind
 
 if TYPE_CHECKING:  # it calls this module
@@ -16,13 +17,13 @@ if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
 # Not beside a sign of an address, a file or a name; the plural PDFs is one, too.
-_ACRONYM = re.compile(
+_ACRONYM = lazy_pattern(
     r"(?<![\w'\u2019.@/\\&#$%+=<>{}:-])[A-Z]{2,5}(?=s?(?![\w@/\\&#$%+=<>{}-]|['\u2019][a-rt-z]|\.\w))"
 )
 MAY_BE_ACRONYM = re.compile(r"[A-Z]{2}")
 """A text without this has no abbreviation in capitals."""
-_ROMAN = re.compile(r"[IVXLC]+")
-_DOTS = re.compile(r"(?<=(?<!\w)\w)\.(?=\w)|(?<=\.\w)\.")
+_ROMAN = lazy_pattern(r"[IVXLC]+")
+_DOTS = lazy_pattern(r"(?<=(?<!\w)\w)\.(?=\w)|(?<=\.\w)\.")
 _SHORT = 2  # letters: the tokens of a word of so few tell nothing
 _WORDS = frozenset(("ok", "tv", "am", "pm"))  # which languages say in many ways
 # What other languages write, and words for the same, as beginnings of words in small letters.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import has_letter
 from transformer_cli.text.sentences import (
     BRACKETS,
@@ -21,11 +22,13 @@ _WIDE_OPENING_BRACKETS, _WIDE_CLOSING_BRACKETS = (
     "\uff09\u3011\u300d\uff3d",
 )
 # Between white space, with marks at most inside; {} is a placeholder.
-_EMPTY_BRACKETS = re.compile(r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)")
-MAY_BE_EMPTY = re.compile(r"[(\[\"\u00ab\u201c][^\w(\[]{0,5}[)\]\"\u00bb\u201d]")
+_EMPTY_BRACKETS = lazy_pattern(
+    r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)"
+)
+MAY_BE_EMPTY = lazy_pattern(r"[(\[\"\u00ab\u201c][^\w(\[]{0,5}[)\]\"\u00bb\u201d]")
 """A text without this has no brackets or quotes around nothing; most texts have none."""
 
-_PLURAL = re.compile(r"(?<=[^\W\d_]{2})(?:(?<=s)\(s\)|\((e?s)\))(?!\w)", re.IGNORECASE)
+_PLURAL = lazy_pattern(r"(?<=[^\W\d_]{2})(?:(?<=s)\(s\)|\((e?s)\))(?!\w)", re.IGNORECASE)
 
 
 def with_plurals(text: str) -> str:
@@ -63,11 +66,11 @@ def with_empty_brackets(translation: str, brackets: Sequence[tuple[str, float]])
 
 
 BRACKET = re.compile(r"[(\[]")
-_WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
+_WORDS = lazy_pattern(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
 # What may end a word; longer texts, as in dogs(cats), are words for themselves.
-_ENDING = re.compile(r"\W?\w{0,3}|e(?:uses?|ss[ae])|t?rices?|innen|ières?")
+_ENDING = lazy_pattern(r"\W?\w{0,3}|e(?:uses?|ss[ae])|t?rices?|innen|ières?")
 
 
 def is_in_word(text: str, start: int, end: int) -> bool:
@@ -114,7 +117,7 @@ class TextPiece(NamedTuple):
 
 
 _QUOTED = re.compile(r"\"[^\"]+\"|\u201c[^\u201d]+\u201d|\u00ab[^\u00bb]+\u00bb")
-_LIST_OF_QUOTES = re.compile(rf"\s*(?:{_QUOTED.pattern})(?:\s*[,;/|]\s*(?:{_QUOTED.pattern}))+\s*")
+_LIST_OF_QUOTES = lazy_pattern(rf"\s*(?:{_QUOTED.pattern})(?:\s*[,;/|]\s*(?:{_QUOTED.pattern}))+\s*")
 
 
 def _ends_in_lists(text: str, brackets: Sequence[int]) -> list[int]:

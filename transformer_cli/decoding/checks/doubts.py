@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.checks.coordination import joining_words, lacks_joined
+from transformer_cli.decoding.checks.coordination import JOINING, lacks_joined
 from transformer_cli.decoding.checks.imperatives import IMPERATIVES, lacks_imperative
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
@@ -33,6 +33,7 @@ from transformer_cli.text.languages import (
     scripts_of_language,
     small_words,
 )
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import has_word
 from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
@@ -108,8 +109,8 @@ DOUBTS_WITH_WORDS = (OMITS, ACRONYM, LEAVES, UNSEEN, MADE_UP)
 
 
 _TOKEN = re.compile(r"[^\W\d_]+|\d+")
-_WORD = re.compile(r"[^\W\d_]+")
-_DIGIT = re.compile(r"\d")
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_DIGIT = lazy_pattern(r"\d")
 _END_OF_LATIN = 0x250
 _PUNCTUATION = range(0x2000, 0x2070)
 _LONGEST_LOOP = 12  # tokens
@@ -117,10 +118,10 @@ _SHORTEST_LONG_LOOP = 3  # words: so many stand twice in a row by mistake only
 _FEWEST_TRIGRAMS = 12
 _FEW_DIFFERENT = 0.6
 _MOST_EQUAL_CHARACTERS = 6
-_TWO_WORDS_TWICE = re.compile(r"(?<!\w)([^\W\d_]{1,40} [^\W\d_]{2,40}) \1(?!\w)", re.IGNORECASE)
+_TWO_WORDS_TWICE = lazy_pattern(r"(?<!\w)([^\W\d_]{1,40} [^\W\d_]{2,40}) \1(?!\w)", re.IGNORECASE)
 _FEWEST_LETTERS_OF_NAME = 3
-_WORD_TWICE = re.compile(r"(?<![\w'\u2019.-])([^\W\d_]{2,}) (\1)(?![\w'\u2019-])", re.IGNORECASE)
-_TWICE_IN_SOURCE = re.compile(r"(?<!\w)([^\W\d_]+)[\s,.!?-]+\1(?!\w)", re.IGNORECASE)
+_WORD_TWICE = lazy_pattern(r"(?<![\w'\u2019.-])([^\W\d_]{2,}) (\1)(?![\w'\u2019-])", re.IGNORECASE)
+_TWICE_IN_SOURCE = lazy_pattern(r"(?<!\w)([^\W\d_]+)[\s,.!?-]+\1(?!\w)", re.IGNORECASE)
 # Words that may follow themselves where those of the source do not: pronouns of verbs, relative pronouns, and emphasis.
 _MAY_STAND_TWICE = {
     "de": "das dem den denen der die eine einer ihr ihnen sehr sie viel viele waren was zu",
@@ -150,7 +151,7 @@ _FEW_FREQUENT = 0.05
 _LARGEST_RATIO = 3.0
 _ALLOWED_CHARACTERS = 40  # beyond the ratio
 # ..., isn't it?; question no 5, n. 5, No. A-5; n'est-ce pas, n'importe où; facture n A44
-_NO_NEGATION = re.compile(
+_NO_NEGATION = lazy_pattern(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\b(?:n[o\u00b0\u00ba]\.?:?|n\.(?:[o\u00ba])?) ?#?(?=[a-z]{,3}[-/]?\d)|\bn['\u2019](?:est-ce pas|importe)\b|\bn\b(?! ?['\u2019])"
     # A step: un pas, 3 pas, pas \u00e0 pas
     r"|\b(?:ce|le|un|[mts]on|[nv]otre|leurs?|[cdlmts]es|[nv]os|deux|trois|quatre|cinq|dix|chaque|quelques|premiers?|derniers?|petits?|grands?|faux"
@@ -158,15 +159,15 @@ _NO_NEGATION = re.compile(
 )
 
 # "No." for number: one is no negation where the other text says it, too; a name or placeholder may stand behind it, or nothing.
-_NUMBER = re.compile(r"\b(?:no|n)[.\u00b0\u00ba]")
-_SAYS_NUMBER = re.compile(
+_NUMBER = lazy_pattern(r"\b(?:no|n)[.\u00b0\u00ba]")
+_SAYS_NUMBER = lazy_pattern(
     r"(?i:\bnrs?\b|\bn[\u00b0\u00ba]|\bn\.|\bno\.|\bn[uú]m\.|\b(?:numm?[eé]ro?|número)s?\b|\bnumbers?\b|№|#)"
 )
 
 # "For example" and "that is" in several languages; models that have not seen them leave them out.
 _FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
 _THAT_IS = r"(?<!\w)(?:[iI]\.\s?e|[dD]\.\s?(?:h|w\.\s?z)|[cC]\.?-à-d)(?!\w)"
-_MAY_ABBREVIATE = re.compile(r"(?<!\w)\w\.|-\u00e0-")
+_MAY_ABBREVIATE = lazy_pattern(r"(?<!\w)\w\.|-\u00e0-")
 
 # What may stand for each of the two abbreviations, as patterns of whole words; the abbreviations themselves may, too.
 _WORDS_OF_ABBREVIATIONS = {
@@ -193,7 +194,7 @@ _WORDS_OF_ABBREVIATIONS = {
 
 
 # unhappy, dishonest, careless, wertlos, inaccettabile
-_NEGATIVE_FORM = re.compile(r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)")
+_NEGATIVE_FORM = lazy_pattern(r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)")
 
 # The words that turn a statement into its opposite, and those that may; apostrophes end words.
 _NEGATIONS = {
@@ -221,7 +222,7 @@ _MAY_NEGATE = {
 }
 
 
-_LONG_WORD = re.compile(r"(?<![\w'\u2019])[^\W\d_]{3,}")
+_LONG_WORD = lazy_pattern(r"(?<![\w'\u2019])[^\W\d_]{3,}")
 
 
 def _is_wordless(source: str, translation: str) -> bool:
@@ -346,7 +347,7 @@ def _known_of(language: str) -> _Known:
         word_list(" ".join(TITLES.get(code, ())).casefold()),
         word_list(_NEGATIONS.get(code, "")),
         word_list(IMPERATIVES.get(code, "")),
-        joining_words(code),
+        word_list(JOINING[code][0]) if code in JOINING else frozenset(),
     )
 
 
@@ -617,7 +618,7 @@ def lost_marks(source: str, translation: str, target: str) -> tuple[str, ...]:
 
 
 # Question marks of Arabic, Armenian, Greek and Ethiopic are there, too.
-_ASKS = re.compile(r"\?(?!\w)")
+_ASKS = lazy_pattern(r"\?(?!\w)")
 _QUESTION_MARKS = "\uff1f\u061f\u055e\u037e;\u1367\u2047\u2048\u2049"
 
 
@@ -654,7 +655,7 @@ def lacks_words_at_placeholders(source: str, translation: str, languages: Direct
     return num_lost > num_won and num_written <= _FEW_WORDS * num_read
 
 
-_ENDING_OF_WORD = re.compile(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
+_ENDING_OF_WORD = lazy_pattern(r"(?<=[^\W\d_])(?:[$#]?\{\{[^{}]+\}\}|[$#%]?\{[^{}\s]+\}|%\([^()\s]+\)s)")
 _SHORTEST_OF_CONTENT = 3  # letters
 _ARTICLES = word_list(
     "the a an der das den dem des ein eine le la les l un une il lo gli uno una el los las o os um uma het een"
@@ -690,7 +691,7 @@ def _lost_abbreviations(visible: str, translation: str, target: str) -> Iterator
             yield read[0]
 
 
-_AMPERSAND = re.compile(r"(?<!\S)&(?!\S)")
+_AMPERSAND = lazy_pattern(r"(?<!\S)&(?!\S)")
 
 
 def with_words_for_ampersands(text: str, language: str) -> str:

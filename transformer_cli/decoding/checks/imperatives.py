@@ -2,6 +2,8 @@
 
 import re
 
+from transformer_cli.text.lazy_patterns import lazy_pattern
+
 # Of programs and recipes. Many are nouns, too, so a determiner, a number or a name must follow them.
 IMPERATIVES = {
     "en": "accept add adjust allow answer archive arrange ask attach avoid bake beat block boil book bring browse buy call cancel "
@@ -15,7 +17,7 @@ IMPERATIVES = {
     "split spread start stir stop store submit swap swipe switch synchronize tag tap test toggle touch track translate transfer "
     "trim turn type undo unlock unmute unpin update upload use verify view visit wash watch whisk wipe write zoom"
 }
-_BEHIND_IMPERATIVE = re.compile(
+_BEHIND_IMPERATIVE = lazy_pattern(
     r"\w+ (?:(?:all|the|this|these|that|those|an?|my|your|his|her|our|their|its|it|them|me|us|him|every|each|some|any|more|both"
     r"|\d+)\b|[A-Z]\w)"
 )

@@ -5,6 +5,7 @@ import re
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.numbers_in_text import cardinals
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 
 # Names of units in de, en, es, fr, it, nl and pt.
 _NAMES = {
@@ -18,32 +19,32 @@ _NAMES = {
     "money": "euros? dollars? francs? livres? yens? pounds? cents? dólar(?:es)? dollari pfund libras? sterline",
 }
 _ANY_NAME = "|".join(f"(?P<{kind}>{names.replace(' ', '|')})" for kind, names in _NAMES.items())
-_VALUE_WITH_UNIT = re.compile(
+_VALUE_WITH_UNIT = lazy_pattern(
     rf"(?<![\w.,:-])(\d+(?:[.,]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*)[ \u00a0\u202f]?(?:{_ANY_NAME})(?!\w)", re.IGNORECASE
 )
 # No sign of a unit, no digits, and no word that may be one, such as "people".
-_BEHIND_BARE_NUMBER = re.compile(
+_BEHIND_BARE_NUMBER = lazy_pattern(
     r"(?!\s?[%\u2030\u00b0$\u00a3\u00a5\u20a0-\u20cf'\u2032\u2033\"/\u2013\u2014-]\s?\w?)"
     r"(?:\s+(?:to|and|or)\s+\d+)?(?:\W*\Z|[,;:.!?)\]]|\s+(?:is|was|are|were|in|on|by|but|now|when|if|because|then|yesterday|instead)\b)"
 )
-_CURRENCY = re.compile(r"[$\u00a3\u00a5\u20a0-\u20cf]\s?\Z")
+_CURRENCY = lazy_pattern(r"[$\u00a3\u00a5\u20a0-\u20cf]\s?\Z")
 # "She is 40", "at the age of 25": of a person, a bare number is an age.
-_PERSON = re.compile(
+_PERSON = lazy_pattern(
     r"\b(?i:i|you|he|she|we|they|who|\w+body|i['\u2019]m|(?:you|we|they)['\u2019]re|s?he['\u2019]s|mom|dad"
     r"|(?:wo)?man|boy|girl|son|daughter|brother|sister|wife|husband|(?:grand)?(?:father|mother|child)|aunt|uncle|cousin|friend)\b"
     r"|(?:\A|[^.:]\s)(?!It|Th|Here|What|Which|One|Each)[A-Z]\w+ (?:is|was|turns|turned|will be)\b"
 )
-_BEFORE_AGE = re.compile(
+_BEFORE_AGE = lazy_pattern(
     r"(?:\b(?i:am|is|are|was|were|be|been|turn(?:s|ed|ing)?|at|by|before|after|until|than|past|about|on|to|age(?: of)?|aged)"
     r"|['\u2019](?:m|s|re))(?: (?i:only|just|now|almost|nearly|about|still|over|already|not|going on|at|least))*\s+\Z"
 )
-_AGE = re.compile(r"\b(?i:aged?|old(?:er)?|young(?:er)?|retire\w*|live to)\b")
+_AGE = lazy_pattern(r"\b(?i:aged?|old(?:er)?|young(?:er)?|retire\w*|live to)\b")
 # "At 6", "until 10" and "open from 9 to 5": hours.
-_BEFORE_HOUR = re.compile(
+_BEFORE_HOUR = lazy_pattern(
     r"\b(?i:at|by|until|till|before|after|around|about|since|past|it(?: i|['\u2019])s)(?: (?i:about|around|nearly|exactly))?\s+\Z"
 )
-_FROM_OR_TO = re.compile(r"\b(?i:from|to|between|and|or)\s+\Z")
-_OF_DAY = re.compile(
+_FROM_OR_TO = lazy_pattern(r"\b(?i:from|to|between|and|or)\s+\Z")
+_OF_DAY = lazy_pattern(
     r"\b(?i:open\w*|clos\w+|work\w*|wait\w*|sle(?:ep|pt)\w*|stud(?:y|ied)\w*|school|shop|store|morning|afternoon|evening|night"
     r"|to(?:night|day|morrow)|breakfast|lunch|dinner|[ap]\.?m)\b"
 )

@@ -10,6 +10,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.months_and_days import NAMES
 from transformer_cli.decoding.checks.numbers_in_text import word_list
 from transformer_cli.text.languages import frequent_words, primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import without_accents
 
 # In these languages hardly anything but names begins with a capital inside a sentence. Words that do so, and that another one of
@@ -25,7 +26,7 @@ _OTHERS = {
     "pt": "deus senhor senhora natal internet terra estado",
 }
 # Peoples and languages: Canadians, Japanese, Spanish, Celtic, Israelis.
-_PEOPLE = re.compile(r"\w+(?:[ae]an|[ei]ans|ian|cans?|ese|ish|ic|[aeq]i)s?")
+_PEOPLE = lazy_pattern(r"\w+(?:[ae]an|[ei]ans|ian|cans?|ese|ish|ic|[aeq]i)s?")
 STAND_INS = ("Anna", "Marco", "Maria", "Laura", "Paolo", "Sara", "Peter", "Martin", "Boston", "Tokyo", "John")
 """Names that many languages spell alike: protected_spans.py puts them in the places of placeholders, and looks itself whether they came back."""
 # None of them is a word that often begins a label, such as Mark, May, Will and Hope.
@@ -37,8 +38,8 @@ _FIRST_NAMES = word_list(
     "matthew mike nancy nick oliver paolo patricia paul peter philip pierre richard rick robert roger ron ruth sally sam sandra sara sarah "
     "sophie stefan steve steven susan ted tim tom tony walter william"
 )
-_WORD = re.compile(r"[^\W\d_]+")
-_BEGINS_SENTENCE = re.compile(
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_BEGINS_SENTENCE = lazy_pattern(
     r"(?:\A|[.!?:;\u2026|\u2014\n])[\s\"'\u00ab\u00bb\u201c\u201d\u2018\u2019(\[\u00bf\u00a1\u2013*-]*\Z|[\"\u00ab\u201c(]\s*\Z"
 )
 # What stands behind the name of a place or the like in English, and before it, in small letters, in other languages: the Eiffel Tower.
@@ -54,7 +55,7 @@ _KINDS = word_list(
     "tower town treaty tribe tunnel union university valley village wall war web zone zoo"
 )
 _TITLE = r"[^\W\d_a-zß-öø-ÿ][a-zß-öø-ÿ]{2,}"
-_FULL_NAME = re.compile(rf"(?<![\w'\u2019.-])((?:{_TITLE} ){{1,2}})({_TITLE})(?![\w-]|['\u2019](?!s\b)| [A-Z]| of )")
+_FULL_NAME = lazy_pattern(rf"(?<![\w'\u2019.-])((?:{_TITLE} ){{1,2}})({_TITLE})(?![\w-]|['\u2019](?!s\b)| [A-Z]| of )")
 _MOST_MARKS = 20  # between the end of a sentence and the next word
 _SHORTEST = 3  # letters
 _SHORTEST_BEGINNING = 4  # letters that two spellings of a name share

@@ -11,26 +11,27 @@ from functools import cache
 
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import primary_language, scripts_of_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = lazy_pattern(r"[^\W\d_]+")
 # Digits with marks between them, such as 1,234.50 or 10:30.
-_NUMBER = re.compile(r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,:\u00a0\u202f'\u2019]\d+)*")
-_WHOLE = re.compile(r"[.,:]00$")
-_WHOLE_NUMBER = re.compile(r"\d+|\d{1,3}(?:[ .,\u00a0\u202f'\u2019]\d{3})+")
-_CLOCK = re.compile(r"\d{1,2}[.,:]\d{2}")
+_NUMBER = lazy_pattern(r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,:\u00a0\u202f'\u2019]\d+)*")
+_WHOLE = lazy_pattern(r"[.,:]00$")
+_WHOLE_NUMBER = lazy_pattern(r"\d+|\d{1,3}(?:[ .,\u00a0\u202f'\u2019]\d{3})+")
+_CLOCK = lazy_pattern(r"\d{1,2}[.,:]\d{2}")
 # 2.5 and 2,5; of three digits behind the mark nobody knows whether they are thousands.
-_DECIMAL = re.compile(r"(\d+)[.,](\d|\d{4,})")
+_DECIMAL = lazy_pattern(r"(\d+)[.,](\d|\d{4,})")
 # 14 h 30, 14h30, 14 heures 30, 14 Uhr 30
-_HOURS_AND_MINUTES = re.compile(r"(?<!\d)(\d{1,2})\s?(?:h|H|heures?|Uhr)\s?(\d{2})(?!\d)")
-_NO_HOURS = re.compile(r"(?<![\d.,:])0\s?(?:h|hours?|heures?|hor?as?|or[ae]|uur|Uhr|Stunden?)\b")
+_HOURS_AND_MINUTES = lazy_pattern(r"(?<!\d)(\d{1,2})\s?(?:h|H|heures?|Uhr)\s?(\d{2})(?!\d)")
+_NO_HOURS = lazy_pattern(r"(?<![\d.,:])0\s?(?:h|hours?|heures?|hor?as?|or[ae]|uur|Uhr|Stunden?)\b")
 _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
 # ½ Ⅳ ③, and the numbers of Chinese; a raised one is a note or a power.
 # Without the letters and the turned digits between them, which have no value.
-_NUMBER_SIGN = re.compile(
+_NUMBER_SIGN = lazy_pattern(
     r"[\u00bc-\u00be\u2150-\u2182\u2185-\u2189\u2460-\u249b\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]"
 )
-_NO_DIGIT = re.compile(r"\D+")
+_NO_DIGIT = lazy_pattern(r"\D+")
 # Words for small numbers: a number in digits may be one of them in the other text.
 _NUMBER_WORDS = {
     "de": "null ein eine eins einen einem einer zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig vierzig "
@@ -106,12 +107,12 @@ _PART_OF_NUMBER = (  # compiled by `re` at its first use, as it takes 2 ms
     r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille\w*"
 )
 # Hundreds and thousands as words of their own.
-_SCALE = re.compile(
+_SCALE = lazy_pattern(
     r"hundreds?|hundert(?:e|en)?|honderd(?:en)?|cent(?:s|aines?)?|cento|cien(?:tos?)?|cem|thousands?|tausend(?:e|en)?|duizend(?:en)?|mille|mila|mil|milliers?"
 )
 # The word before or behind a number; a short word such as "and" may stand between: vingt et un, trinta e um.
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)[\s-]+(?:(?:et|e|y|and|en|und)\s+)?$")
-_WORD_BEHIND = re.compile(r"[\s-]+(?:(?:et|e|y|and|en|und)[\s-]+)?([^\W\d_]+)")
+_WORD_BEFORE = lazy_pattern(r"([^\W\d_]+)[\s-]+(?:(?:et|e|y|and|en|und)\s+)?$")
+_WORD_BEHIND = lazy_pattern(r"[\s-]+(?:(?:et|e|y|and|en|und)[\s-]+)?([^\W\d_]+)")
 _LONGEST_WORD = 60  # characters
 _SHORTEST_PART = 4  # letters of a word for a number that may be a part of another word
 _HALF_A_DAY = 12  # hours
@@ -123,8 +124,8 @@ _FEWEST_COUNTED_BY_SCORES = 7  # tens: soixante-dix, quatre-vingt-dix
 
 
 _WITHOUT_NUMBERS_IN_WORDS = ("en", "es", "fr", "it", "pt")
-_LETTERS_BEHIND_NUMBER = re.compile(r"(?<![^\W_])\d+([^\W\d_]{2,})")
-_BEHIND_NUMBER = re.compile(
+_LETTERS_BEHIND_NUMBER = lazy_pattern(r"(?<![^\W_])\d+([^\W\d_]{2,})")
+_BEHIND_NUMBER = lazy_pattern(
     r"[kcdm]?[mglw]|kwh?|[kmg]?hz|[kmgt][bo]|min|sec|px|pt|fps|rpm|mph|kmh|dpi|bis|ter|[bmt]n|º?[cf]|bce?|ad|ce|mila|enn[ei]|ish|[ap]m"
     r"|ths?|st|nd|rd|[eèé]?r[eoa]?s?|nd[eoa]?s?|i?[eè]mes?|aines?|es|esim[oaei]|avos?|avas?|ºs?|ªs?"
 )
@@ -167,7 +168,7 @@ def has_other_numbers(
 
 
 # 5-10, 3~4 and 20 x 30 are one number each; so are 3x and 1.5+.
-_JOINED = re.compile(
+_JOINED = lazy_pattern(
     r"(?<![\w.,:/-])\d+(?:[.,]\d+)?(?:(?:(?:[-\u2013~]| ?[x\u00d7] ?)\d+(?:[.,]\d+)?){1,3}(?![\w:/-]|[.,]\d)|[x\u00d7](?!\w)|\+(?=[\s,;)]|\Z))"
 )
 _JOINTS = {
@@ -175,7 +176,7 @@ _JOINTS = {
     "x": r"(?:[x\u00d7*]|(?:by|mal|auf|por|sur|par|fois|per|keer|bij))",
     "+": r"(?:\+|plus|or more|oder mehr|m[a\u00e1]s|pi\u00f9|meer|mais)",
 }
-_JOINT = re.compile(r" ?([-\u2013~x\u00d7+]) ?")
+_JOINT = lazy_pattern(r" ?([-\u2013~x\u00d7+]) ?")
 _MULTIPLE = r"(?:[x\u00d7]|times|fois|mal|fach|veces|volte|vezes|keer)"
 
 

@@ -36,6 +36,7 @@ from transformer_cli.text.languages import (
     primary_language,
     small_words,
 )
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.sentences import cut_in_two, ends_sentence
 from transformer_cli.text.spans import SpanKind, find_spans
 from transformer_cli.text.units import with_units
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.decoding.translator import Translator
 
-_WORD = re.compile(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
+_WORD = lazy_pattern(r"(?<![\w'\u2019-])[^\W_]+(?![\w'\u2019-])")
 # Good morning, guten Tag: Bonjour says both words.
-_GREETING = re.compile(
+_GREETING = lazy_pattern(
     r"(?:\A|[,;:.!?\u2014-] ?)(?:good|gut(?:en|e)|goede[nr]?|buon[ao]?|buen[oa]s|bo[am]) "
     r"(?:morning|afternoon|day|evening|morgen|tag|abend|middag|dag|avond|giorno|sera|d[ií]as?|tardes?|noites?|noches)\b",
     re.IGNORECASE,
@@ -278,13 +279,17 @@ def _short_pairs(
 
 def _is_label(text: str) -> bool:
     """Whether a text is a few words without the end of a sentence; French writes more words for most: *Le sol de la cuisine*."""
-    return 2 <= len(text.split()) <= _MOST_WORDS_OF_LABEL and not ends_sentence(text)
+    return 2 <= len(text.split()) <= _MOST_WORDS_OF_LABEL and _has_no_end(text)
 
 
 def _has_few_words(source: str, translation: str) -> bool:
     """Whether a translation has fewer words than its source, or as many as a label, which has no end of a sentence."""
     num_more = len(translation.split()) - len(source.split())
-    return num_more < 0 or (num_more == 0 and not ends_sentence(source))
+    return num_more < 0 or (num_more == 0 and _has_no_end(source))
+
+
+def _has_no_end(text: str) -> bool:
+    return not text.endswith((".", "?", "!")) and not ends_sentence(text)  # most sentences end so
 
 
 def _is_sure(found: Hypothesis, options: DecodingConfig) -> bool:
@@ -498,8 +503,8 @@ _PLEASE = {
 }
 _ANY_PLEASE = re.compile("|".join(_PLEASE.values()), re.IGNORECASE)
 # English needs no comma behind these: If you see it please call me.
-_BEGINS_LIKE_IF = re.compile(r"(?i)\W*(?:after|as|because|before|if|once|since|unless|when(?:ever)?)\b")
-_CLAUSES = re.compile(r"[^.,;:!?\u2026\u2013\u2014]*[^\W_][^.,;:!?\u2026\u2013\u2014]*")
+_BEGINS_LIKE_IF = lazy_pattern(r"(?i)\W*(?:after|as|because|before|if|once|since|unless|when(?:ever)?)\b")
+_CLAUSES = lazy_pattern(r"[^.,;:!?\u2026\u2013\u2014]*[^\W_][^.,;:!?\u2026\u2013\u2014]*")
 
 
 def has_only_please(source: str, translation: str, languages: Direction) -> bool:

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.numbers_in_text import counted_words, word_list
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
 
 # For each pair of opposites: the words of one side, and those of the other. A star stands for any ending, and an underscore for a space.
@@ -130,7 +131,7 @@ _OTHER_LIMITS = {
 }
 _BOTH_SIDES = frozenset(("limit", "time", "truth", "side", "switch"))
 _LONGEST_SENTENCE = 25  # words; longer ones say things in other ways
-_BEFORE_LIMITED = re.compile(r"\s+([^\W_]+)")
+_BEFORE_LIMITED = lazy_pattern(r"\s+([^\W_]+)")
 
 
 def says_opposite(source: str, translation: str, languages: Direction) -> bool:

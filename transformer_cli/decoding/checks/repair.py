@@ -1,7 +1,8 @@
-"""Repairs of sentences: doubtful translations are searched again in other ways (`decoding.repair`)."""
+"""Repairs of sentences: those whose translations lose text are divided between clauses, or left as they were given (`decoding.keep_text`); doubtful ones are searched again in other ways (`decoding.repair`)."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,6 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
+from transformer_cli.decoding.checks.divided_parts import (
+    divided,
+    encoded_part,
+    keeping,
+    read_with,
+    sentences_read_at_once,
+    with_clauses,
+    with_divided_parts,
+)
 from transformer_cli.decoding.checks.doubts import (
     COPIES,
     DATES,
@@ -33,16 +43,7 @@ from transformer_cli.decoding.checks.doubts import (
     is_unreadable,
     without_loops,
 )
-from transformer_cli.decoding.checks.lost_text import (
-    FEWEST_WORDS,
-    FEWEST_WORDS_OF_CLAUSE,
-    Found,
-    adds_a_clause,
-    keeping,
-    loses_text,
-    new_parts,
-    with_divided_parts,
-)
+from transformer_cli.decoding.checks.omissions import has_only_please, please_of
 from transformer_cli.decoding.checks.quality import Quality, pieces_per_word
 from transformer_cli.decoding.engine import (
     ExplainingEngine,
@@ -57,9 +58,370 @@ from transformer_cli.decoding.translation import (
     TextPart,
 )
 from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.lazy_patterns import lazy_pattern
+from transformer_cli.text.normalization import has_word
+from transformer_cli.text.sentences import (
+    ELLIPSIS,
+    FEWEST_TOKENS,
+    INNER_END,
+    LABEL,
+    begins_clause,
+    cut_after_sentence,
+    cut_in_two,
+    num_inner_ellipses,
+    split_sentences,
+    with_commas,
+)
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
+
+
+Found = Mapping[Request, Sequence[Hypothesis]]
+
+# A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
+_ORDINARY_SHARE = 0.5
+# How many times as long it may be to be translated as a whole, if a clause of it alone cannot be.
+_LITTLE_LONGER = 1.5
+# A translation loses text if it is shorter than this share of nearly all translations of the training.
+_FAR_TOO_SHORT = 0.7
+FEWEST_WORDS = 4
+# So is one with fewer than this share of the words of its source, if the model is not sure of it. Of a sure one nothing is said: the
+# seven words "I'd like to help her prove it." are two in Italian.
+_FEW_WORDS = 0.4
+_FAIRLY_SURE = 0.6
+# A pause with no words behind it: what stood there is lost, as in "The dog,, sees the cat." An ellipsis may follow a comma.
+_EMPTY_CLAUSE = lazy_pattern(
+    r"\A\s*[,;\u060c\u061b\uff0c\u3001\uff1b]"
+    r"|[,;\u060c\u061b\uff0c\u3001\uff1b]\s*(?!\.\.)(?=[,;:.!?\u060c\u061b\u061f\uff0c\u3001\uff1b\u3002\uff01\uff1f]|\Z)"
+)
+# What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
+CLAUSE_MARK = re.compile(rf"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?]{LABEL}")
+FEWEST_WORDS_OF_CLAUSE = 3
+_RATHER_SHORT = 1.4
+# Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
+_RATHER_SHORT_FOR_CLAUSES = 2.2
+_CLEARLY_MORE = 1.1
+_MOST_WORDS_OF_CLAUSE = 1.5  # for each word of its source
+_SURE = 0.8
+
+
+def in_clauses(pipeline: TextPipeline, source: SourceText) -> SourceText:
+    """The text with each sentence divided at its clauses that is longer than those of the training.
+
+    A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
+    place for a division stays whole. Where it is not known how long the sentences of the training were, none is too long.
+    """
+    for number in reversed(range(len(source.parts))):
+        place = number
+        while INNER_END.search(given := source.parts[place].given) and (cut := cut_after_sentence(given)):
+            source = divided(pipeline, source, place, cut)
+            place += 1
+    longest = pipeline.seen.longest
+    if longest is None:
+        return source
+    long = [number for number, ids in enumerate(source.parts) if len(ids.request.ids) > longest]
+    for number in reversed(long):
+        most = max(1, math.ceil(longest * _ORDINARY_SHARE))
+        source = with_clauses(pipeline, source, number, most)
+    return source
+
+
+def loses_text(pipeline: TextPipeline, part: TextPart, found: Sequence[Hypothesis], options: DecodingConfig) -> bool:
+    """Whether a translation is surely no translation of the whole text.
+
+    That is a translation without a word of a text with words; one that is far shorter than those that the model was
+    trained to write, or that has far fewer words while the model is not sure; one with a pause before no words; or one of fewer
+    sentences than its text, which was not divided into them. A translation whose beginning is forced is what the caller wants, and
+    a part that is kept as it was given loses nothing.
+
+    Args:
+        pipeline: of the model.
+        part: what was translated.
+        found: its hypotheses, of which the first one is looked at; none if the search found none.
+        options: of the search.
+    """
+    if part.is_kept or part.request.prefix:
+        return False
+    if not pipeline.splits_sentences and _lacks_a_sentence(pipeline, part, found):
+        return True
+    ids = found[0].ids if found else ()
+    num_target_words = pipeline.target_tokenizer.count_written(ids)
+    if num_target_words == 0:
+        return has_word(part.text)
+    confidence = search_confidence(found[0], options)
+    is_unsure = confidence is not None and confidence < _FAIRLY_SURE
+    if is_unsure and _has_few_words(pipeline, part, found[0]):
+        return True
+    if CLAUSE_MARK.search(part.given) and _empties_a_clause(pipeline, part, found[0]):
+        return True
+    ratio, num_tokens = pipeline.seen.smallest_ratio, len(part.request.ids)
+    if ratio is None or num_tokens < FEWEST_TOKENS:
+        return False
+    ratio *= _FAR_TOO_SHORT
+    if len(ids) >= ratio * num_tokens:
+        return False
+    # Rows of marks, such as !!!!!!, may become one mark.
+    num_source_words = pipeline.source_tokenizer.count_written(part.request.ids)
+    return num_source_words >= max(FEWEST_WORDS, num_target_words / ratio)
+
+
+def _has_few_words(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
+    """Whether a translation, of which the model is not sure, has far fewer words than its source.
+
+    Tokens alone do not show it: the first word may have as many of them as the others together. Of terms of a glossary, and of
+    languages without spaces, nothing is said.
+    """
+    if part.terms or not all(map(has_spaces, pipeline.languages)):
+        return False
+    written = pipeline.target_tokenizer.decode(best.ids)
+    num_read, num_written = (sum(map(has_word, text.split())) for text in (part.given, written))
+    return num_read >= FEWEST_WORDS and num_written < _FEW_WORDS * num_read
+
+
+def _empties_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
+    """Whether a translation has more pauses before no words than its source."""
+    written = pipeline.target_tokenizer.decode(best.ids)
+    found = _EMPTY_CLAUSE.findall(written)
+    return bool(found) and len(found) > len(_EMPTY_CLAUSE.findall(part.given))
+
+
+def _lacks_a_sentence(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis]) -> bool:
+    """Whether a text of several sentences, read at once (`decoding.split_sentences: false`), has a translation of fewer."""
+    num_sentences = len(sentences_read_at_once(pipeline, part.given))
+    if num_sentences == 1:
+        return False
+    written = pipeline.target_tokenizer.decode(best[0].ids) if best else ""
+    return len(split_sentences(written, pipeline.languages.target)) < num_sentences
+
+
+def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig) -> bool:
+    text = pipeline.target_tokenizer.decode(best.ids)
+    marks = [*CLAUSE_MARK.finditer(text)]
+    num_marks = len(CLAUSE_MARK.findall(part.given))
+    lacks_marks = len(marks) < num_marks
+    ratio, num_tokens = pipeline.seen.smallest_ratio or 0.0, len(part.request.ids)
+    lacks_marks = lacks_marks or has_only_please(part.given, text, pipeline.languages)
+    if not lacks_marks and (not num_marks or len(best.ids) >= ratio * _RATHER_SHORT_FOR_CLAUSES * num_tokens):
+        return False  # long enough, whatever follows the mark
+    cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
+    if cut is None or (cut.marks.isspace() and not please_of(cut.right, pipeline.languages.source)):
+        return False
+    if min(len(cut.left.split()), len(cut.right.split())) < FEWEST_WORDS_OF_CLAUSE:
+        return False
+    if lacks_marks:
+        return True
+    is_clause = begins_clause(cut.right, pipeline.languages.source)
+    ratio *= _RATHER_SHORT_FOR_CLAUSES if is_clause else _RATHER_SHORT
+    if len(best.ids) >= ratio * num_tokens:
+        return False
+    confidence = search_confidence(best, options)
+    place = len(CLAUSE_MARK.findall(cut.left))
+    if confidence is None or confidence < _SURE or place == len(marks):
+        return True
+    # A model that is sure, and writes each clause, may need few words: "they used to go back" is one in Italian.
+    mark = marks[place]
+    clauses = (cut.left, text[: mark.start()]), (cut.right, text[mark.end() :])
+    return any(len(there.split()) < len(here.split()) / 2 for here, there in clauses)
+
+
+def adds_a_clause(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses: Found) -> bool:
+    """Whether the translation of one of these parts has a clause more: a model that has read clauses only in pairs adds the second."""
+    if not all(map(has_spaces, pipeline.languages)):
+        return False
+    for part in parts:
+        for best in hypotheses[part.request][:1]:
+            text = pipeline.target_tokenizer.decode(best.ids)
+            has_more_marks = len(CLAUSE_MARK.findall(text)) > len(CLAUSE_MARK.findall(part.given))
+            if has_more_marks and len(text.split()) > _MOST_WORDS_OF_CLAUSE * len(part.given.split()):
+                return True
+    return False
+
+
+def new_parts(divided: SourceText, before: SourceText) -> list[TextPart]:
+    return [part for part in divided.parts if part not in before.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class TextKeeper:
+    """Translates those sentences again whose translations lose text: divided, or read in another way (`decoding.keep_text`)."""
+
+    pipeline: TextPipeline
+    options: DecodingConfig
+    """Of the search."""
+    search_new: Callable[[Sequence[SourceText]], object]
+    """Adds the hypotheses of those parts of some texts that have none yet."""
+    sources: list[SourceText]
+    """The texts with their parts; those with other parts take their places."""
+    hypotheses: dict[Request, list[Hypothesis]]
+    """Of all parts; those of new parts are added."""
+
+    def apply(self, whole: Sequence[SourceText], *, changes_marks: bool, divides_doubtful: bool) -> None:
+        """Repair what can be repaired.
+
+        Args:
+            whole: the texts before long sentences were divided; one takes its place if a clause would be kept.
+            changes_marks: whether the model may read a comma for an ellipsis.
+            divides_doubtful: whether a sentence is divided, too, whose translation may lack a clause, though none is far too short.
+        """
+        # Most texts have neither an ellipsis nor a mark between clauses.
+        if changes_marks and self._any_has(ELLIPSIS):
+            self._regain_ellipses()
+        self._divide_lost(range(len(self.sources)))
+        if self.options.sampling is None and self.sources != whole:
+            self._join_clauses(whole)
+        if divides_doubtful and self._any_has(CLAUSE_MARK):
+            self._regain_clauses()
+
+    def _any_has(self, mark: re.Pattern[str]) -> bool:
+        return any(mark.search(part.given) for source in self.sources for part in source.parts)
+
+    def _regain_ellipses(self) -> None:
+        """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
+        changed = {
+            index: read
+            for index, source in enumerate(self.sources)
+            if (read := self._with_commas_for_ellipses(source)) is not source
+        }
+        if not changed:
+            return
+        for index, read in changed.items():
+            self.sources[index] = read
+        self.search_new(list(changed.values()))
+
+    def _with_commas_for_ellipses(self, source: SourceText) -> SourceText:
+        """The text in which the model reads a comma for each ellipsis inside a sentence whose translation lacks it.
+
+        A model that has seen an ellipsis only at the end of a text takes it for the end, and loses the words behind it. The
+        sentence is not divided there, because its parts, such as "is big", are translated worse by themselves.
+        """
+        pipeline = self.pipeline
+        for number, part in enumerate(source.parts):
+            num_ellipses = num_inner_ellipses(part.given)
+            found = self.hypotheses[part.request][:1]
+            if not num_ellipses or not found or part.is_kept:
+                continue
+            if num_inner_ellipses(pipeline.target_tokenizer.decode(found[0].ids)) == num_ellipses:
+                continue
+            _, ellipses = with_commas(part.given, pipeline.comma)
+            request = part.request
+            read = encoded_part(pipeline, part._replace(ellipses=ellipses), prefix=request.prefix, seed=request.seed)
+            if len(read.request.ids) < pipeline.max_length:
+                source = source._replace(
+                    parts=(*source.parts[:number], read, *source.parts[number + 1 :]),
+                    read=read_with(source, number, read.text),
+                )
+        return source
+
+    def _divide_lost(self, indexes: Iterable[int]) -> None:
+        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
+
+        A part that cannot be divided any more is kept as it was given.
+
+        Args:
+            indexes: of the texts that are looked at.
+        """
+        left = list(indexes)
+        while left:
+            lost = []
+            for index in left:
+                source = self.sources[index]
+                numbers = [
+                    number
+                    for number, part in enumerate(source.parts)
+                    if loses_text(self.pipeline, part, self.hypotheses[part.request], self.options)
+                ]
+                if numbers:
+                    self.sources[index] = with_divided_parts(self.pipeline, source, numbers)
+                    lost.append(index)
+            if lost:
+                self.search_new([self.sources[index] for index in lost])
+            left = lost
+
+    def _join_clauses(self, whole: Sequence[SourceText]) -> None:
+        """Translate sentences as a whole that were divided for their length, if a clause stays untranslated, or gets another one."""
+        left = [n for n, source in enumerate(self.sources) if self._may_be_joined(whole[n], source)]
+        if not left:
+            return
+        self.search_new([whole[n] for n in left])
+        for n in left:
+            if self._reads_well(whole[n]):
+                self.sources[n] = whole[n]._replace(is_repaired=True)
+
+    def _may_be_joined(self, whole: SourceText, in_parts: SourceText) -> bool:
+        """Whether a part that was divided for its length is no good translation, and none is much longer than those of the training."""
+        if len(in_parts.parts) == len(whole.parts):
+            return False
+        is_kept = any(part.is_kept for part in in_parts.parts)
+        if not (is_kept or adds_a_clause(self.pipeline, in_parts.parts, self.hypotheses)):
+            return False
+        most = _LITTLE_LONGER * (self.pipeline.seen.longest or math.inf)
+        return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
+
+    def _reads_well(self, whole: SourceText) -> bool:
+        """Whether sentences that are a little longer than those of the training have translations of which the model is sure.
+
+        These are as long as those of the training were for such a source, without a factor for exceptions.
+        """
+        ratio = self.pipeline.seen.smallest_ratio or 0.0
+        for part in whole.parts:
+            best = self.hypotheses[part.request][:1]
+            if part.is_kept or not best or loses_text(self.pipeline, part, best, self.options):
+                return False
+            if len(best[0].ids) < ratio * len(part.request.ids):
+                return False
+            confidence = search_confidence(best[0], self.options)
+            if confidence is None or confidence < _FAIRLY_SURE:
+                return False
+        return True
+
+    def _regain_clauses(self) -> None:
+        """Divide sentences whose translations lack a clause, though none is far too short."""
+        in_halves = {
+            index: halves
+            for index, source in enumerate(self.sources)
+            if (halves := self._divided_if_doubtful(source)) is not source
+        }
+        if not in_halves:
+            return
+        self.search_new(list(in_halves.values()))
+        for index, halves in in_halves.items():
+            self.sources[index] = self._longer_of(self.sources[index], halves)
+        self._divide_lost(in_halves)
+
+    def _divided_if_doubtful(self, source: SourceText) -> SourceText:
+        """The text in which those parts are divided at a comma or another mark whose translations may lack a clause.
+
+        That is a translation with fewer such marks than its source, or a short one, though not too short for a translation of the
+        training. `_longer_of` tells whether a clause was missing.
+        """
+        for number in reversed(range(len(source.parts))):
+            part = source.parts[number]
+            if CLAUSE_MARK.search(part.given) is None and not please_of(part.given, self.pipeline.languages.source):
+                continue
+            best = self.hypotheses[part.request][:1]
+            is_free = not (part.is_kept or part.terms or part.request.prefix)
+            if is_free and best and _may_lack_a_clause(self.pipeline, part, best[0], self.options):
+                source = with_divided_parts(self.pipeline, source, [number], anywhere=False)
+        return source
+
+    def _longer_of(self, whole: SourceText, halves: SourceText) -> SourceText:
+        """The halves if their translations have clearly more words than that of the whole, which lacks a clause then."""
+        num_whole, num_halves = (
+            sum(
+                self.pipeline.target_tokenizer.count_written(each.ids)
+                for part in source.parts
+                for each in self.hypotheses[part.request][:1]
+            )
+            for source in (whole, halves)
+        )
+        is_longer = num_halves >= _CLEARLY_MORE * num_whole
+        if not is_longer or adds_a_clause(self.pipeline, new_parts(halves, whole), self.hypotheses):
+            return whole
+        return halves._replace(is_repaired=True)
+
+
+# Doubtful translations.
 
 
 Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
@@ -95,7 +457,8 @@ _BLOCKED_NGRAM = 3
 _LOOPS = frozenset((UNFINISHED, REPEATS, TOO_LONG))
 _SAMPLING = SamplingConfig(temperature=0.7, top_p=0.9)
 _NUM_SAMPLES = 8
-_MARKED_WORD = re.compile(r"[^\W\d_]{2,}[.!?]")
+_OF_SCRIPTS = frozenset((OTHER_SCRIPT, UNREADABLE))
+_MARKED_WORD = lazy_pattern(r"[^\W\d_]{2,}[.!?]")
 _TOKENS_OF_MARKED_WORD = 3  # with [EOS]
 
 
@@ -141,7 +504,7 @@ class Repair:
                     doubtful.setdefault(place, []).append(number)
         if not doubtful:
             return
-        language = self.languages.source
+        language = self.pipeline.checked_languages.source
         for place, numbers in doubtful.items():
             parts = sources[place].parts
             unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
@@ -339,6 +702,8 @@ class Repair:
         is_finished = bool(is_limited) or ids[-1:] == (tokenizer.eos_id,)
         text = tokenizer.decode(ids)
         doubts = doubts_about(part.text, text, self.languages, is_finished=is_finished)
+        if not _OF_SCRIPTS.isdisjoint(doubts):
+            doubts = doubts_about(part.text, text, self.pipeline.checked_languages, is_finished=is_finished)
         quality = self.quality
         if quality is None or not text.strip():
             return doubts

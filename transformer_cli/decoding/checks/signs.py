@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from transformer_cli.decoding.checks.brackets import is_in_word
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import is_letter
 from transformer_cli.text.quotation_marks import quotes_without_partner
 from transformer_cli.text.sentences import MARKS_OF_SCRIPTS, partners_of_brackets
@@ -22,7 +23,7 @@ WORDS_OF_SIGNS: Mapping[str, Mapping[str, str]] = {
     "pt": {"&": "e", "+": "e mais", "=": "é são igual", "%": "por cento"},
 }
 """What may stand for a sign between two words."""
-SIGN = re.compile(
+SIGN = lazy_pattern(
     r"[^\w\s,.!?'-]|(?:\A|\s)[^\w\s]|[^\w\s.!?'-][-]|\.\.|(?<![^\W_])_|_(?![^\W_])|--|\s'|'[^\w]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
 )
 """A text without this has no sign that a translation must keep; most texts have none."""
@@ -72,14 +73,14 @@ _DIGRAPHS = (
     ("\u2026", ("...",)),
     ("\u2013", ("--",)),
 )
-_DIGRAPH = re.compile(
+_DIGRAPH = lazy_pattern(
     "|".join(re.escape(form) for _, forms in _DIGRAPHS for form in sorted(forms, key=len, reverse=True))
 )
 _DIGRAPH_SIGNS = {form: sign for sign, forms in _DIGRAPHS for form in forms}
 _QUOTE, _DASH, _ELLIPSIS = '"', "\u2013", "\u2026"
 _PAUSES = (";", ":", _DASH)
 """A translation may have another of these, or a comma or the end of a sentence, in its place."""
-_ANY_PAUSE = re.compile(
+_ANY_PAUSE = lazy_pattern(
     rf"[,;:.!?\u2013\u2014\u2015\u2026\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f\u061b{MARKS_OF_SCRIPTS}()]|\s-\s|--"
 )
 _FEW_PAUSES = 0.75  # of the source
@@ -87,18 +88,18 @@ _FEW_PAUSES = 0.75  # of the source
 _PLAIN = frozenset(
     "-.,!?'\u2019\u2018`\u00b4\u00a8\u00bf\u00a1\u3001\u3002\uff0c\uff01\uff1f\u060c\u061f\u00ba\u00aa\u00b0\u2032\u2033"
 )
-_SINGLE_QUOTES = re.compile(
+_SINGLE_QUOTES = lazy_pattern(
     r"(?<![\w'\u2018\u2019])['\u2018](?=[^\s'\u2018\u2019])([^'\u2018\u2019]|(?<=\w)['\u2019](?=\w)){0,200}?(?<=[^\s])['\u2019](?![\w'\u2019])"
 )
-_SINGLE_AT_WORD = re.compile(r"(?<!\w)['\u2018]|['\u2019](?!\w)")
-_INCHES = re.compile(r"(?<=\d)[\"\u201d\u2033]")
-_LEADING = re.compile(r"\s*([^\w\s])(?:\s|(?<=[,;:!?)\]])\w)")
-_LABEL = re.compile(r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)")
-_LONG_UNDERLINE = re.compile("_{3,}")
+_SINGLE_AT_WORD = lazy_pattern(r"(?<!\w)['\u2018]|['\u2019](?!\w)")
+_INCHES = lazy_pattern(r"(?<=\d)[\"\u201d\u2033]")
+_LEADING = lazy_pattern(r"\s*([^\w\s])(?:\s|(?<=[,;:!?)\]])\w)")
+_LABEL = lazy_pattern(r"(?:\A|[.!?]\s+)(?:[^\W\d_][\w'\u2019-]*|[^\W\d_][\w'\u2019 -]{0,40}(?=: [^\W\d_a-z])): (?=\w)")
+_LONG_UNDERLINE = lazy_pattern("_{3,}")
 # Without the signs that all scripts have.
-_SCRIPT_CHARACTERS = re.compile("[\u0530-\u1fff\u2c80-\u2dff\ua000-\uabff\U00010000-\U0001efff]")
+_SCRIPT_CHARACTERS = lazy_pattern("[\u0530-\u1fff\u2c80-\u2dff\ua000-\uabff\U00010000-\U0001efff]")
 # Behind one or two letters stands the number of a unit, as in m\u00b2, for which a translation may have a word.
-_SUPERSCRIPTS = re.compile(r"(?:(?<![^\W\d_])|(?<=[^\W\d_]{3}))[\u00b9\u00b2\u00b3\u2070-\u2079]")
+_SUPERSCRIPTS = lazy_pattern(r"(?:(?<![^\W\d_])|(?<=[^\W\d_]{3}))[\u00b9\u00b2\u00b3\u2070-\u2079]")
 
 
 def _visible(text: str) -> str:

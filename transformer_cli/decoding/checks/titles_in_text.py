@@ -12,6 +12,7 @@ from typing import NamedTuple
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.numbers_in_text import word_list
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.lazy_patterns import lazy_pattern
 
 # Titles of men, of women, and of scholars, who may be either.
 TITLES = {
@@ -44,20 +45,20 @@ _OTHERS = {
 }
 _WITH_CAPITAL = ("de", "en")  # "I miss Tom" has no title
 # A woman, or his wife, as in "einer älteren Frau Brot verkaufen".
-_NO_TITLE = re.compile(
+_NO_TITLE = lazy_pattern(
     r"\b(?:(?:[mdsk]?ein|ihr|un?ser|eue?r|dies|jed)(?:e[mnrs]?)?|d(?:ie|er|en|em)|[a-zäöüß]+e[mnr]|(?:eine|die|jede|keine) \w+e) $",
     re.IGNORECASE,
 )
 _AND = frozenset(["and", "und", "et", "e", "y", "en"])
 # Mr President; a translation may have an office in place of a title.
-_OFFICE = re.compile(
+_OFFICE = lazy_pattern(
     r"(?:pr[eäé]sid|comm?is+[aá]r|commission|kommiss|comissá|minist|premier|prim[eoa]|chair|speaker|se[ck]ret|s[eé]cr[eé]t|ambas|embaix|"
     r"botschaft|[ck]hance|cancel|chancel|\w*kanzl|kansel|voorzit|dire[ck]t|direttr|r?apport|relat|vice|mediat|rappres|abgeordn|deput|"
     r"diputad)\w*|onorevol[ei]|on|d[ií][eo]u?s?|god|gott|j[eéè]s[uú]s?|jezus|ges[uù]"
 )
 _LONGEST_SENTENCE = 25  # words; longer ones name a person again in other ways
-_ENDING = re.compile(r"\b(sig|dott|prof)\.\s?(?=(?:ra|na|rina|ssa)\b)", re.IGNORECASE)  # sig.ra
-_WORD = re.compile(r"[^\W\d_]+")
+_ENDING = lazy_pattern(r"\b(sig|dott|prof)\.\s?(?=(?:ra|na|rina|ssa)\b)", re.IGNORECASE)  # sig.ra
+_WORD = lazy_pattern(r"[^\W\d_]+")
 
 
 class _Words(NamedTuple):
