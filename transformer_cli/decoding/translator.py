@@ -365,7 +365,16 @@ class Translator:
         if explainer is None and not all(line.text.isascii() for line in lines):
             translations = list(map(with_fixed_spaces, lines, translations))
         if explainer is None and self.repairs and is_language:
-            translations = list(map(self._as_written, lines, translations))
+            # Most lines have no quotation marks, no capital letters inside and no signs.
+            translations = [
+                each
+                if line.text[1:].islower()
+                and is_plain(line.text)
+                and '"' not in each.text
+                and not SMALL_LETTER.search(line.text)
+                else self._as_written(line, each)
+                for line, each in zip(lines, translations, strict=True)
+            ]
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
         if self.repairs and not all(PLAIN_END.search(line.text) for line in lines):

@@ -11,11 +11,10 @@ from itertools import chain
 from tokenizers import Regex, decoders, pre_tokenizers
 
 from transformer_cli.config.data import CleaningConfig
-from transformer_cli.text.lazy_patterns import lazy_pattern
 
 # White space stays, also U+0085 and U+001C..U+001F: removing it would join two words into one. A
 # byte-order mark inside a text comes from files that were concatenated.
-_CONTROL_CHARACTER = lazy_pattern("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff]")
+_CONTROL_CHARACTER = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff]")
 # Default_Ignorable_Code_Point, from DerivedCoreProperties.txt of the Unicode Character Database: soft hyphen,
 # joiners, direction marks, fillers, variation selectors, tags. `unicodedata` does not have this property.
 _IGNORABLE = (
@@ -76,10 +75,10 @@ REMOVALS = (
 )
 """Patterns of what is removed, in this order: the later ones look at what stands beside a character then. They are
 also part of exported tokenizers, so they hold the characters themselves: engines differ in how they are escaped."""
-_WHITE_SPACE = lazy_pattern("[ \t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
-_MAY_HAVE_WHITE_SPACE = lazy_pattern("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]|  |\\A | \\Z")
-_OTHER_SPACE = lazy_pattern(f"[{OTHER_SPACES}]")
-_MAY_BE_INVISIBLE = lazy_pattern(
+_WHITE_SPACE = re.compile("[ \t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
+_MAY_HAVE_WHITE_SPACE = re.compile("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]|  |\\A | \\Z")
+_OTHER_SPACE = re.compile(f"[{OTHER_SPACES}]")
+_MAY_BE_INVISIBLE = re.compile(
     f"[{OTHER_SPACES}{_ALWAYS_REMOVED}\u200c\u200d\ufe0e\ufe0f{_TAGS}{_MONGOLIAN_SELECTORS}]"
 )
 
@@ -217,9 +216,9 @@ def without_line_breaks(text: str) -> str:
 
 
 UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
-TAG = lazy_pattern(r"<2[A-Za-z0-9_-]{1,99}>")
+TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 """A tag before the source, which names the target language (Johnson et al. 2017, section 3)."""
-CORPUS_TAG = lazy_pattern("<[A-Za-z][A-Za-z0-9_-]*>")
+CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
 """The tag of a corpus in a vocabulary, such as <BT>; no word and no subword looks like that."""
 REVERSED = "<REVERSED>"
 """The tag before the source of a pair that is read the other way round (`data.reversed_epochs`)."""
@@ -359,7 +358,7 @@ def are_spaced_words(num_signs: int, num_spaces: int) -> bool:
 
 
 Span = tuple[int, int]
-_WORD = lazy_pattern(r"\S+")
+_WORD = re.compile(r"\S+")
 
 
 def word_spans(text: str) -> list[Span]:

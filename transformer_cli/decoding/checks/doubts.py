@@ -21,7 +21,7 @@ from transformer_cli.decoding.checks.numbers_in_text import (
     has_other_numbers,
     word_list,
 )
-from transformer_cli.decoding.checks.opposites import lacks_limit, says_opposite
+from transformer_cli.decoding.checks.opposites import BEGINNINGS, NUM_FIRST_LETTERS, lacks_limit, says_opposite
 from transformer_cli.decoding.checks.signs import WORDS_OF_SIGNS, lost_signs
 from transformer_cli.decoding.checks.titles_in_text import TITLES, lacks_title
 from transformer_cli.text.languages import (
@@ -268,6 +268,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
     )
     is_negated = _negates(source, read, here.negations, has_digit=has_digit)
     is_there_negated = _negates(translation, written, there.negations, has_digit=has_digit)
+    has_opposite = not here.opposites.isdisjoint([word[:NUM_FIRST_LETTERS] for word in read])
     found = {
         UNFINISHED: not is_finished,
         REPEATS: (
@@ -306,8 +307,8 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and _says_a_word_twice(read, written, here.code, there.code),
         NEGATION: is_negated != is_there_negated
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
-        OPPOSITE: is_negated == is_there_negated and says_opposite(source, translation, languages),
-        LACKS_LIMIT: lacks_limit(source, translation, languages),
+        OPPOSITE: has_opposite and is_negated == is_there_negated and says_opposite(source, translation, languages),
+        LACKS_LIMIT: has_opposite and lacks_limit(source, translation, languages),
         LACKS_JOINED: not here.joining.isdisjoint(read) and lacks_joined(read, written, languages),
         VERBLESS: not here.imperatives.isdisjoint(read[:1]) and lacks_imperative(source, translation, there.code),
     }
@@ -334,6 +335,8 @@ class _Known(NamedTuple):
     negations: frozenset[str]
     imperatives: frozenset[str]
     joining: frozenset[str]
+    opposites: frozenset[str]
+    """The first letters of words with an opposite."""
 
 
 @cache
@@ -348,6 +351,7 @@ def _known_of(language: str) -> _Known:
         word_list(_NEGATIONS.get(code, "")),
         word_list(IMPERATIVES.get(code, "")),
         word_list(JOINING[code][0]) if code in JOINING else frozenset(),
+        BEGINNINGS.get(code, frozenset()),
     )
 
 

@@ -253,12 +253,16 @@ def _short_pairs(
 ) -> Iterator[_Pair]:
     """The tokens of those parts of a line, and of their translations, that may have lost a word which nothing else names."""
     for source, text in translation.pieces or ((translation.source, translation.text),):
-        is_label = _is_label(source)
+        # A label is a few words without the end of a sentence; French writes more words for most: Le sol de la cuisine.
+        num_words = len(source.split())
+        has_end = source.endswith((".", "?", "!")) or ends_sentence(source)  # most sentences end so
+        is_label = 2 <= num_words <= _MOST_WORDS_OF_LABEL and not has_end
+        num_more = len(text.split()) - num_words
         has_clauses = _ANY_PLEASE.search(source) is not None and has_only_please(source, text, languages)
         if not is_plain(source) and any(span.kind is not SpanKind.NUMBER for span in find_spans(source)):
             # A wrong word may stand for a lost one there, however long the translation is.
             source, text = with_stand_ins(source, text, stand_ins())
-        elif not (has_clauses or is_label or _has_few_words(source, text)):  # most have as many
+        elif not (has_clauses or is_label or num_more < 0 or (num_more == 0 and not has_end)):  # most have as many
             continue
         num_read, num_written = num_content_words(source, languages.source), num_content_words(text, languages.target)
         if num_written > num_read and not has_clauses:
@@ -275,21 +279,6 @@ def _short_pairs(
         pair = _Pair(pipeline.source_ids(pipeline.normalize_source(source)), ids, is_short, is_short and is_label)
         if max(len(pair.source), len(pair.target)) <= pipeline.max_length:
             yield pair
-
-
-def _is_label(text: str) -> bool:
-    """Whether a text is a few words without the end of a sentence; French writes more words for most: *Le sol de la cuisine*."""
-    return 2 <= len(text.split()) <= _MOST_WORDS_OF_LABEL and _has_no_end(text)
-
-
-def _has_few_words(source: str, translation: str) -> bool:
-    """Whether a translation has fewer words than its source, or as many as a label, which has no end of a sentence."""
-    num_more = len(translation.split()) - len(source.split())
-    return num_more < 0 or (num_more == 0 and _has_no_end(source))
-
-
-def _has_no_end(text: str) -> bool:
-    return not text.endswith((".", "?", "!")) and not ends_sentence(text)  # most sentences end so
 
 
 def _is_sure(found: Hypothesis, options: DecodingConfig) -> bool:

@@ -103,7 +103,7 @@ _OPPOSITES = {
         "fr": ("allum* rallum* active* activé* activer activez", "étei* éteign* coupe* coupez désactiv* débranch*"),
         "it": ("accend* acces* attiv*", "spegn* spent* disattiv*"),
         "nl": ("inschakel* ingeschakeld activ*", "uitschakel* uitgeschakeld deactiv*"),
-        "pt": ("lig* ativ* acend*", "deslig* desativ* apag*"),
+        "pt": ("liga* ligu* ativ* acend*", "deslig* desativ* apag*"),
     },
     "permission": {
         "de": ("erlaub* gestatt* zulass* zugelassen genehmig*", "verbiet* verbot* verweiger* ablehn* abgelehnt"),
@@ -118,6 +118,17 @@ _OPPOSITES = {
         "pt": ("permit* aceit* autoriz*", "nega negar negou recus* rejeit* proíb* proib*"),
     },
 }
+NUM_FIRST_LETTERS = 4
+BEGINNINGS: Mapping[str, frozenset[str]] = {
+    language: frozenset(
+        item.split("_")[0][:NUM_FIRST_LETTERS]
+        for sides in _OPPOSITES.values()
+        for side in sides.get(language, ())
+        for item in side.split()
+    )
+    for language in _OPPOSITES["limit"]
+}
+"""The first letters of the words with an opposite in each language: most texts have no word that begins so."""
 _LIMITS = frozenset(("limit", "comparison"))
 # What a translation may say of a limit, too: "three or more", "do not exceed".
 _OTHER_LIMITS = {

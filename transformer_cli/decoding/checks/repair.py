@@ -265,16 +265,13 @@ class TextKeeper:
             divides_doubtful: whether a sentence is divided, too, whose translation may lack a clause, though none is far too short.
         """
         # Most texts have neither an ellipsis nor a mark between clauses.
-        if changes_marks and self._any_has(ELLIPSIS):
+        if changes_marks and any(ELLIPSIS.search(part.given) for source in self.sources for part in source.parts):
             self._regain_ellipses()
         self._divide_lost(range(len(self.sources)))
         if self.options.sampling is None and self.sources != whole:
             self._join_clauses(whole)
-        if divides_doubtful and self._any_has(CLAUSE_MARK):
+        if divides_doubtful and any(CLAUSE_MARK.search(part.given) for source in self.sources for part in source.parts):
             self._regain_clauses()
-
-    def _any_has(self, mark: re.Pattern[str]) -> bool:
-        return any(mark.search(part.given) for source in self.sources for part in source.parts)
 
     def _regain_ellipses(self) -> None:
         """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
