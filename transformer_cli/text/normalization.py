@@ -431,7 +431,7 @@ def has_letter(text: str) -> bool:
 
 def has_word(text: str) -> bool:
     """Whether a text has a letter or a digit."""
-    return any(map(str.isalnum, text)) or has_letter(text)
+    return any(map(str.isalnum, text)) or (not text.isascii() and any(map(_is_further_letter, text)))
 
 
 def _is_further_letter(sign: str) -> bool:
