@@ -732,6 +732,7 @@ def test_a_step_in_french_is_no_negation(source: str, translation: str, *, is_ot
         ("He left.", "Il est parti vers la droite, puis vers la gauche.", "en fr", False),
         ("Look up there.", "Regarde là-bas.", "en fr", False),
         ("Turn left.", "\u53f3", "en ja", False),
+        ("Der Hund ist größer als die Katze.", "The dog is smaller than the cat.", "de en", True),
     ],
 )
 def test_the_opposite_of_a_word_is_named(source: str, translation: str, languages: str, *, is_opposite: bool) -> None:
@@ -750,6 +751,7 @@ def test_the_opposite_of_a_word_is_named(source: str, translation: str, language
         ("It is up to you.", "Ça dépend de toi.", "en fr", False),
         ("Mindestens 5 Hunde.", "5 dogs.", "de en", True),
         ("Mindestens Hunde.", "Dogs.", "de en", False),
+        ("Die Straße hat mindestens 5 Hunde.", "The street has 5 dogs.", "de en", True),
         ("At least 5 dogs.", "5 \u72ac", "en ja", False),
     ],
 )

@@ -164,7 +164,7 @@ def _lines_of_all(paths: Sequence[Path]) -> list[list[str]]:
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != len(texts[0]):
             raise DataError(
-                f"{paths[0]} has {_num_lines(texts[0])}, {path} has {_num_lines(lines)}",
+                f"{paths[0]} has {counted(len(texts[0]), 'line')}, {path} has {counted(len(lines), 'line')}",
                 hint="line N of each file must belong to the same sentence; empty lines count",
             )
     if not texts[0]:
@@ -266,7 +266,3 @@ def intervals() -> str:
 def score_lines(scores: Sequence[Score]) -> list[str]:
     """The scores as a table for people."""
     return fitting(score.line() for score in scores)
-
-
-def _num_lines(text: Sequence[str]) -> str:
-    return "1 line" if len(text) == 1 else f"{len(text):,} lines"

@@ -28,13 +28,12 @@ from transformer_cli.data.sources.local_files import (
     corpus_format,
     find_files,
     hint_for_unknown_format,
-    number_of_lines,
     without_compression,
     without_records,
 )
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
-from transformer_cli.process.messages import for_shell, on_one_line
+from transformer_cli.process.messages import counted, for_shell, on_one_line
 from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
@@ -266,7 +265,7 @@ def _split_named(name: str) -> SplitName | None:
 
 def _name_and_length(file: Path) -> str:
     try:
-        return f"{file.name} ({number_of_lines(sum(1 for _ in read_lines(file)))})"
+        return f"{file.name} ({counted(sum(1 for _ in read_lines(file)), 'line')})"
     except DataError:  # in another encoding, or damaged
         return file.name
 

@@ -22,6 +22,7 @@ from transformer_cli.data.sources.lines import (
 from transformer_cli.data.sources.records import read_jsonl, read_parquet, read_saved, saved_files, saved_splits
 from transformer_cli.data.sources.tables import Fields, read_table
 from transformer_cli.process.errors import DataError, MissingInputError
+from transformer_cli.process.messages import counted
 
 # The part of a streamed corpus that one of several processes reads.
 
@@ -341,14 +342,10 @@ def pair_lines(
             num_longer = number + sum(1 for _ in sides)
             counts = [number - 1 if line == _ABSENT else num_longer for line in lines]
             raise UnequalLinesError(
-                f"{names[0]} has {number_of_lines(counts[0])}, {names[1]} has {number_of_lines(counts[1])}",
+                f"{names[0]} has {counted(counts[0], 'line')}, {names[1]} has {counted(counts[1], 'line')}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )
         yield RawPair(number, *lines)
-
-
-def number_of_lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count:,} lines"
 
 
 def _first_names(paths: Sequence[Path]) -> str:

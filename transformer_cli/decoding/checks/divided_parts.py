@@ -6,15 +6,9 @@ import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from transformer_cli.decoding.engine import (
-    Request,
-    TokenIds,
-)
+from transformer_cli.decoding.engine import Request, TokenIds
 from transformer_cli.decoding.glossary import with_terms
-from transformer_cli.decoding.translation import (
-    SourceText,
-    TextPart,
-)
+from transformer_cli.decoding.translation import SourceText, TextPart
 from transformer_cli.text.sentences import (
     Cut,
     Sentence,
@@ -46,7 +40,7 @@ def with_divided_parts(
         cut = _cut_between_sentences(pipeline, given) or cut_in_two(
             given, 0.5, pipeline.languages.source, anywhere=anywhere
         )
-        source = divided(pipeline, source, number, cut) if cut else keeping(source, {number})
+        source = divided_at(pipeline, source, number, cut) if cut else keeping(source, {number})
     return source
 
 
@@ -70,13 +64,13 @@ def with_clauses(pipeline: TextPipeline, source: SourceText, number: int, most: 
         if cut is None:
             number += 1
         else:
-            source = divided(pipeline, source, number, cut)
+            source = divided_at(pipeline, source, number, cut)
             end += 1
     return source
 
 
-def divided(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) -> SourceText:
-    """The text in which a part is divided in two."""
+def divided_at(pipeline: TextPipeline, source: SourceText, number: int, cut: Cut) -> SourceText:
+    """The text in which a part is divided in two at a cut."""
     whole = source.parts[number]
     first = whole._replace(given=cut.left, ends_inside=False, closing="")
     gap = pipeline.gap(cut.marks, cut.right)

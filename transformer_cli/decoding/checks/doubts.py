@@ -13,6 +13,7 @@ from typing import NamedTuple
 from transformer_cli.config import Direction
 from transformer_cli.decoding.checks.coordination import JOINING, lacks_joined
 from transformer_cli.decoding.checks.imperatives import IMPERATIVES, lacks_imperative
+from transformer_cli.decoding.checks.invented_units import has_invented_unit
 from transformer_cli.decoding.checks.months_and_days import NAMES, has_other_months_or_days
 from transformer_cli.decoding.checks.names_in_text import lost_names
 from transformer_cli.decoding.checks.numbers_in_text import (
@@ -67,9 +68,9 @@ ACRONYM = "lacks an abbreviation of its source"
 LEAVES = "leaves words of its source as they are"
 """Followed by a colon and the words."""
 NEGATION = "has a negation more or less than its source"
-OPPOSITE = "says the opposite of a word of its source, such as at most for at least"
-LACKS_LIMIT = "lacks a limit of its source, such as at least or up to"
-LACKS_JOINED = "lacks an and or an or of its source, so perhaps a part of a list"
+OPPOSITE = "says the opposite of a word of its source, such as 'at most' for 'at least'"
+LACKS_LIMIT = "lacks a limit of its source, such as 'at least' or 'up to'"
+LACKS_JOINED = "lacks a word such as 'and' or 'or' of its source, so perhaps a part of a list"
 VERBLESS = "begins with no verb, as its source does"
 OMITS = "has nothing for words of its source"
 """Followed by a colon and the words."""
@@ -229,9 +230,9 @@ def _is_wordless(source: str, translation: str) -> bool:
     """Whether a translation has marks only, or nothing but the numbers of a source with words: *1* for *1 second*."""
     if not has_word(translation):
         return True
-    is_number = re.fullmatch(r"[\d\s.,:!?]+", translation) is not None
-    numbers = (re.findall(r"\d+", text) for text in (source, translation))
-    return is_number and _LONG_WORD.search(source) is not None and next(numbers) == next(numbers)
+    if re.fullmatch(r"[\d\s.,:!?]+", translation) is None or _LONG_WORD.search(source) is None:
+        return False
+    return re.findall(r"\d+", source) == re.findall(r"\d+", translation)
 
 
 def doubts_about(source: str, translation: str, languages: Direction, *, is_finished: bool = True) -> tuple[str, ...]:
@@ -296,7 +297,7 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         and (
             has_other_numbers(source, translation, languages, read, written)
             or (has_digit and has_other_units(source, translation, languages.target, SpanKind.NUMBER))
-            or (has_digit and _has_invented_unit(source, translation, languages))
+            or (has_digit and has_invented_unit(source, translation, languages))
         ),
         DATES: not (here.dates.isdisjoint(read) and there.dates.isdisjoint(words))
         and has_other_months_or_days(source, translation, languages),
@@ -313,12 +314,6 @@ def doubts_about(source: str, translation: str, languages: Direction, *, is_fini
         VERBLESS: not here.imperatives.isdisjoint(read[:1]) and lacks_imperative(source, translation, there.code),
     }
     return tuple([doubt for doubt, is_there in found.items() if is_there])
-
-
-def _has_invented_unit(source: str, translation: str, languages: Direction) -> bool:
-    from transformer_cli.decoding.checks.invented_units import has_invented_unit  # most texts have no digit
-
-    return has_invented_unit(source, translation, languages)
 
 
 class _Known(NamedTuple):

@@ -121,7 +121,7 @@ _OPPOSITES = {
 NUM_FIRST_LETTERS = 4
 BEGINNINGS: Mapping[str, frozenset[str]] = {
     language: frozenset(
-        item.split("_")[0][:NUM_FIRST_LETTERS]
+        item.split("_")[0].casefold()[:NUM_FIRST_LETTERS]
         for sides in _OPPOSITES.values()
         for side in sides.get(language, ())
         for item in side.split()
@@ -167,14 +167,14 @@ def lacks_limit(source: str, translation: str, languages: Direction) -> bool:
         return False
     if not _limits_something(source, here) or len(source.split()) > _LONGEST_SENTENCE:
         return False
-    written = translation.casefold()
+    written = translation.lower()
     return _LIMITS.isdisjoint(_sides(written, there)) and not _one_of(_OTHER_LIMITS[there]).search(written)
 
 
 def _limits_something(text: str, language: str) -> bool:
     """Whether a number or a name, which may stand for a placeholder, follows a limit."""
     has_names = language not in LANGUAGES_WITH_CAPITAL_NOUNS
-    for match in _pattern(language).finditer(text.casefold()):
+    for match in _pattern(language).finditer(text.lower()):
         limited = _BEFORE_LIMITED.match(text, match.end())
         if limited is None or (match.lastgroup or "")[:-1] not in _LIMITS or limited[1] == "I":
             continue
@@ -192,7 +192,7 @@ def _numbers(language: str) -> frozenset[str]:
 def _sides(text: str, language: str) -> Mapping[str, Collection[str]]:
     """Of each pair of opposites of which a text has a word: the sides of its words."""
     found: dict[str, set[str]] = {}
-    for match in _pattern(language).finditer(text.casefold()):
+    for match in _pattern(language).finditer(text.lower()):
         group = match.lastgroup or ""
         found.setdefault(group[:-1], set()).add(group[-1:])
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
 from transformer_cli.decoding.checks.divided_parts import (
-    divided,
+    divided_at,
     encoded_part,
     keeping,
     read_with,
@@ -53,10 +53,7 @@ from transformer_cli.decoding.engine import (
     score_of_given,
     search_confidence,
 )
-from transformer_cli.decoding.translation import (
-    SourceText,
-    TextPart,
-)
+from transformer_cli.decoding.translation import SourceText, TextPart
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.lazy_patterns import lazy_pattern
 from transformer_cli.text.normalization import has_word
@@ -76,8 +73,9 @@ from transformer_cli.text.sentences import (
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
 
-
 Found = Mapping[Request, Sequence[Hypothesis]]
+
+# Parts of sentences: divided between clauses, or kept as they were given.
 
 # A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
 _ORDINARY_SHARE = 0.5
@@ -85,7 +83,7 @@ _ORDINARY_SHARE = 0.5
 _LITTLE_LONGER = 1.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
-FEWEST_WORDS = 4
+_FEWEST_WORDS = 4
 # So is one with fewer than this share of the words of its source, if the model is not sure of it. Of a sure one nothing is said: the
 # seven words "I'd like to help her prove it." are two in Italian.
 _FEW_WORDS = 0.4
@@ -97,7 +95,7 @@ _EMPTY_CLAUSE = lazy_pattern(
 )
 # What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
 CLAUSE_MARK = re.compile(rf"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?]{LABEL}")
-FEWEST_WORDS_OF_CLAUSE = 3
+_FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4
 # Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
 _RATHER_SHORT_FOR_CLAUSES = 2.2
@@ -115,7 +113,7 @@ def in_clauses(pipeline: TextPipeline, source: SourceText) -> SourceText:
     for number in reversed(range(len(source.parts))):
         place = number
         while INNER_END.search(given := source.parts[place].given) and (cut := cut_after_sentence(given)):
-            source = divided(pipeline, source, place, cut)
+            source = divided_at(pipeline, source, place, cut)
             place += 1
     longest = pipeline.seen.longest
     if longest is None:
@@ -163,7 +161,7 @@ def loses_text(pipeline: TextPipeline, part: TextPart, found: Sequence[Hypothesi
         return False
     # Rows of marks, such as !!!!!!, may become one mark.
     num_source_words = pipeline.source_tokenizer.count_written(part.request.ids)
-    return num_source_words >= max(FEWEST_WORDS, num_target_words / ratio)
+    return num_source_words >= max(_FEWEST_WORDS, num_target_words / ratio)
 
 
 def _has_few_words(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
@@ -176,7 +174,7 @@ def _has_few_words(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> 
         return False
     written = pipeline.target_tokenizer.decode(best.ids)
     num_read, num_written = (sum(map(has_word, text.split())) for text in (part.given, written))
-    return num_read >= FEWEST_WORDS and num_written < _FEW_WORDS * num_read
+    return num_read >= _FEWEST_WORDS and num_written < _FEW_WORDS * num_read
 
 
 def _empties_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
@@ -207,7 +205,7 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
     if cut is None or (cut.marks.isspace() and not please_of(cut.right, pipeline.languages.source)):
         return False
-    if min(len(cut.left.split()), len(cut.right.split())) < FEWEST_WORDS_OF_CLAUSE:
+    if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
         return False
     if lacks_marks:
         return True
@@ -225,7 +223,7 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis,
     return any(len(there.split()) < len(here.split()) / 2 for here, there in clauses)
 
 
-def adds_a_clause(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses: Found) -> bool:
+def _adds_a_clause(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses: Found) -> bool:
     """Whether the translation of one of these parts has a clause more: a model that has read clauses only in pairs adds the second."""
     if not all(map(has_spaces, pipeline.languages)):
         return False
@@ -238,7 +236,7 @@ def adds_a_clause(pipeline: TextPipeline, parts: Iterable[TextPart], hypotheses:
     return False
 
 
-def new_parts(divided: SourceText, before: SourceText) -> list[TextPart]:
+def _new_parts(divided: SourceText, before: SourceText) -> list[TextPart]:
     return [part for part in divided.parts if part not in before.parts]
 
 
@@ -350,7 +348,7 @@ class TextKeeper:
         if len(in_parts.parts) == len(whole.parts):
             return False
         is_kept = any(part.is_kept for part in in_parts.parts)
-        if not (is_kept or adds_a_clause(self.pipeline, in_parts.parts, self.hypotheses)):
+        if not (is_kept or _adds_a_clause(self.pipeline, in_parts.parts, self.hypotheses)):
             return False
         most = _LITTLE_LONGER * (self.pipeline.seen.longest or math.inf)
         return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
@@ -413,7 +411,7 @@ class TextKeeper:
             for source in (whole, halves)
         )
         is_longer = num_halves >= _CLEARLY_MORE * num_whole
-        if not is_longer or adds_a_clause(self.pipeline, new_parts(halves, whole), self.hypotheses):
+        if not is_longer or _adds_a_clause(self.pipeline, _new_parts(halves, whole), self.hypotheses):
             return whole
         return halves._replace(is_repaired=True)
 
@@ -514,7 +512,7 @@ class Repair:
             if not part.is_kept
         }
         self._search_again(repaired, hypotheses)
-        divided = {place: self._divided_if_doubtful(sources[place], hypotheses) for place in doubtful}
+        divided = {place: self._divided_parts(sources[place], hypotheses) for place in doubtful}
         of_halves = self._hypotheses_of_halves(divided.values(), hypotheses)
         for place in doubtful:
             source = self._in_halves(sources[place], divided[place], hypotheses, of_halves)
@@ -608,25 +606,27 @@ class Repair:
         text = self.pipeline.target_tokenizer.decode(found[0].ids)
         cut = without_loops(part.text, text)
         num_cut = len(text.split()) - len(cut.split())
-        if num_cut == 0 or (num_cut > 1 and len(cut.split()) < FEWEST_WORDS_OF_CLAUSE):
+        if num_cut == 0 or (num_cut > 1 and len(cut.split()) < _FEWEST_WORDS_OF_CLAUSE):
             return ()
         ids = self.pipeline.target_ids(cut)
         # More tokens than before are perhaps more than the model can read.
         is_wanted = REPEATS in self._doubts(part, found) and len(ids) <= max(len(found[0].ids), 1)
         return ids if is_wanted else ()
 
-    def _divided_if_doubtful(self, source: SourceText, hypotheses: Found) -> dict[int, SourceText]:
-        """The text with each part divided that has strong doubts, or of which the model is unsure, under the number of the part."""
-        divided = {}
-        for number, part in enumerate(source.parts):
-            doubts = self._doubts(part, hypotheses[part.request])
-            is_strong = _is_strong(doubts)
-            if part.terms or not (is_strong or UNSURE in doubts):
-                continue
-            halves = with_divided_parts(self.pipeline, source, [number], anywhere=is_strong)
-            if len(halves.parts) > len(source.parts):
-                divided[number] = halves
-        return divided
+    def _divided_parts(self, source: SourceText, hypotheses: Found) -> dict[int, SourceText]:
+        """The text with one part divided, for each part with strong doubts, or of which the model is unsure: number of the part -> text."""
+        texts = ((number, self._with_halves(source, number, hypotheses)) for number in range(len(source.parts)))
+        return {number: text for number, text in texts if text is not source}
+
+    def _with_halves(self, source: SourceText, number: int, hypotheses: Found) -> SourceText:
+        """The text with a doubtful part divided; the same text if the part is not doubtful, or cannot be divided."""
+        part = source.parts[number]
+        doubts = self._doubts(part, hypotheses[part.request])
+        is_strong = _is_strong(doubts)
+        if part.terms or not (is_strong or UNSURE in doubts):
+            return source
+        halves = with_divided_parts(self.pipeline, source, [number], anywhere=is_strong)
+        return halves if len(halves.parts) > len(source.parts) else source
 
     def _hypotheses_of_halves(
         self, divided: Iterable[Mapping[int, SourceText]], hypotheses: Found
@@ -649,9 +649,9 @@ class Repair:
         for number in sorted(divided, reverse=True):
             halves = divided[number]
             if source is not whole:  # a part behind this one is divided now
-                halves = self._divided_if_doubtful(source, hypotheses)[number]
+                halves = self._with_halves(source, number, hypotheses)
             has_fewer = self._total(halves, known) < self._total(source, known)
-            if has_fewer and not adds_a_clause(self.pipeline, new_parts(halves, source), known):
+            if has_fewer and not _adds_a_clause(self.pipeline, _new_parts(halves, source), known):
                 source = halves
                 hypotheses.update({each: known[each] for each in halves.requests})
         return source
@@ -726,7 +726,7 @@ def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
     if not all(map(has_spaces, languages)):
         return False
     num_read, num_written = (len(text.split()) for text in (source, translation))
-    return num_read >= FEWEST_WORDS and 2 * num_written < num_read
+    return num_read >= _FEWEST_WORDS and 2 * num_written < num_read
 
 
 def _is_strong(doubts: Iterable[str]) -> bool:

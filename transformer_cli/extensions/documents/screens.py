@@ -253,9 +253,9 @@ def _merits(words: Sequence[Word], language: str) -> list[float]:
             merit = _INSIDE_PHRASE
         elif place + len(following.gap) in starts:
             merit = _AFTER_SENTENCE
-        elif following.text and not _has_sign(following.text) and not following.text.endswith(_OPENING):
+        elif following.text and not has_word(following.text) and not following.text.endswith(_OPENING):
             merit = _BEFORE_MARK  # as of "Où est-il ?"
-        elif not _has_sign(word.text) and word.text.endswith(_OPENING):
+        elif not has_word(word.text) and word.text.endswith(_OPENING):
             merit = _BEFORE_MARK
         elif ends_clause(word.text):
             merit = _AFTER_CLAUSE
@@ -271,10 +271,6 @@ def ends_clause(text: str) -> bool:
     """Whether a text ends with a mark of a clause or sentence, but a single full stop; quotes and brackets may follow it."""
     shown = text.rstrip(_CLOSING)
     return shown.endswith((*_CLAUSE_ENDS, "..", " -")) or text == "-" or (ends_sentence(shown) and shown[-1] != ".")
-
-
-def _has_sign(text: str) -> bool:
-    return has_word(text)
 
 
 def _starts_of_sentences(text: str, language: str) -> set[int]:
